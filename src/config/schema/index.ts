@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { backend, model } from './backends.ts';
+import { pipeline, route, tenant } from './routes.ts';
+import { address, duration, hash, name, size, whole } from './values.ts';
+
+/**
+ * The configuration file. This one schema gives the types, the checks, the defaults, the JSON Schema for editors
+ * and docs/configuration.md.
+ */
+
+const listenerTls = z
+  .strictObject({
+    cert: z.string().describe('File with the certificate chain, PEM.'),
+    key: z.string().describe('File with the private key, PEM.'),
+  })
+  .describe('Serves https instead of http.');
+
+const gateway = z.strictObject({
+  listen: address.prefault('127.0.0.1:7070').describe('Where callers come in. Beyond loopback only with `tenants`.'),
+  tls: listenerTls.optional(),
+  workers: whole(1, 256).default(1).describe('Processes that serve callers.'),
+  bodyBytesMax: size.prefault('8MiB').describe('The largest request body.'),
+  bufferBytesMax: size.prefault('512MiB').describe('All bodies and buffers of one worker together.'),
+  factsMax: whole(100).default(100_000).describe('Records that wait while control is away; beyond it they become counts.'),
+  recordsPerSecondMax: whole(0)
+    .default(100)
+    .describe('Full decision records a worker keeps per second; above it, one example and a count for each kind.'),
+  drain: duration.prefault('30s').describe('How long running requests may finish after SIGTERM.'),
+  drainDelay: duration.prefault('0ms').describe('How long requests are still taken after SIGTERM, unready.'),
+});
+
+const admin = z.strictObject({
+  listen: address.prefault('127.0.0.1:7071').describe('Console, metrics and API. Beyond loopback only with `tokens`.'),
+  tls: listenerTls.optional(),
+  tokens: z
+    .array(
+      z.strictObject({
+        name: z.string().min(1),
+        hash,
+        role: z.literal(['admin', 'viewer'], { error: 'expected admin or viewer' }),
+      }),
+    )
+    .default([]),
+});
+
+const store = z.strictObject({
+  url: z
+    .string()
+    .regex(/^(sqlite:.+|postgres(ql)?:\/\/.+)$/, 'expected sqlite:FILE or postgres://...')
+    .default('sqlite:state.db')
+    .describe('A relative path lies in the data directory.'),
+  keep: z
+    .strictObject({ age: duration.prefault('30d'), size: size.prefault('2GiB') })
+    .prefault({})
+    .describe('Events older than this, or beyond this size, are removed, oldest first.'),
+});
+
+const coordination = z.strictObject({
+  url: z
+    .string()
+    .regex(/^(memory:|rediss?:\/\/.+)$/, 'expected memory: or redis://...')
+    .default('memory:'),
+});
+
+export const settingsSchema = z.strictObject({
+  include: z.array(z.string()).default([]).describe('Further files, e.g. conf.d/*.yaml; relative to this one.'),
+  gateway: gateway.prefault({}),
+  admin: admin.prefault({}),
+  store: store.prefault({}),
+  coordination: coordination.prefault({}),
+  backends: z.record(name, backend).default({}),
+  routes: z.record(name, route).default({}),
+  tenants: z.record(name, tenant).optional().describe('Who may call. Without it one open tenant exists, on loopback only.'),
+  models: z.record(name, model).default({}),
+  pipelines: z.record(name, pipeline).default({}),
+});
+
+/** The configuration as the program reads it: defaults filled in, units as numbers, references resolved. */
+export type Settings = z.output<typeof settingsSchema>;
+export type BackendSettings = Settings['backends'][string];
+export type RemoteBackendSettings = Extract<BackendSettings, { endpoints: string[] }>;
+export type LocalBackendSettings = Extract<BackendSettings, { engine: 'local' }>;
+export type SimBackendSettings = Extract<BackendSettings, { engine: 'sim' }>;
+export type RouteSettings = Settings['routes'][string];
+export type RungSettings = RouteSettings['ladder'][number];
+export type TenantSettings = NonNullable<Settings['tenants']>[string];
+export type ModelSettings = Settings['models'][string];
+export type PipelineSettings = Settings['pipelines'][string];
+export { OIP_ENGINES, OPENAI_ENGINES } from './backends.ts';
+export { type Priority, priorities } from './routes.ts';

@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import { duration, hash, name, rate, whole } from './values.ts';
+
+const rung = z.union(
+  [
+    z.strictObject({ backend: name.describe('Another backend.') }),
+    z.strictObject({ cached: z.strictObject({ staleMax: duration.prefault('10m') }).describe('An answer given before to the same request.') }),
+    z.strictObject({ answer: z.string().min(1).describe('A fixed text, for chat and completions.') }),
+  ],
+  { error: 'expected one of { backend }, { cached } or { answer }' },
+);
+
+export const route = z.strictObject({
+  targets: z
+    .array(
+      z.strictObject({
+        backend: name.describe('A name under `backends`.'),
+        weight: z
+          .number({ error: 'expected a weight of 0 or more' })
+          .min(0, 'expected a weight of 0 or more')
+          .default(1)
+          .describe('Share of the traffic, relative to the other targets; 0 is never used.'),
+      }),
+    )
+    .min(1, 'expected one target or more')
+    .max(100),
+  shadow: z
+    .array(z.strictObject({ backend: name, percent: z.number().min(0).max(100) }))
+    .default([])
+    .describe('Copies sent to other backends, whose answers are thrown away.'),
+  ladder: z
+    .array(rung)
+    .max(20)
+    .default([])
+    .describe('What the route falls back to, in order, when it cannot answer in full.'),
+  deadline: duration.prefault('120s').describe('A whole answer; for a stream, its first content.'),
+  queue: z
+    .strictObject({ max: whole(0, 1_000_000).default(512).describe('Requests that may wait.') })
+    .prefault({})
+    .describe('Where requests wait for a place at an endpoint.'),
+  affinity: z
+    .literal(['none', 'session', 'prefix'], { error: 'expected none, session or prefix' })
+    .default('none')
+    .describe('What keeps requests together: nothing, their session, or the beginning of their prompt.'),
+  retry: z
+    .strictObject({
+      attempts: whole(1, 10).default(2).describe('Attempts of one request, the first included.'),
+      budget: z.number().min(0).max(1).default(0.1).describe('Share of traffic that may be retries.'),
+    })
+    .prefault({}),
+});
+
+const PRIORITIES = ['critical', 'interactive', 'standard', 'batch'] as const;
+export type Priority = (typeof PRIORITIES)[number];
+/** Highest first. */
+export const priorities: readonly Priority[] = PRIORITIES;
+
+export const tenant = z.strictObject({
+  priority: z
+    .literal(PRIORITIES, { error: 'expected critical, interactive, standard or batch' })
+    .default('standard')
+    .describe('The highest that its requests may ask for, and what they get without asking.'),
+  routes: z.array(name).optional().describe('Routes and pipelines it may call. Default: every one.'),
+  limits: z
+    .strictObject({
+      requests: rate.optional(),
+      tokens: rate.optional(),
+      concurrency: whole(1).optional(),
+    })
+    .prefault({}),
+  keys: z.array(z.strictObject({ hash })).default([]).describe('Keys made elsewhere; others are made by `armature keys create`.'),
+});
+
+const template = z.string();
+
+const stage = z.strictObject({
+  route: name.describe('A name under `routes`.'),
+  after: z.array(name).default([]).describe('Stages that must have answered.'),
+  budget: z.union([z.literal('auto'), duration], { error: 'expected auto or a duration such as 60ms' }).optional(),
+  input: template.optional().describe('One user message, as a template.'),
+  messages: z.array(z.looseObject({ role: z.string(), content: z.union([template, z.array(z.unknown())]) })).optional(),
+  onFailure: z
+    .union([z.literal('skip'), z.literal('fail'), z.strictObject({ use: z.string() }), z.strictObject({ route: name })], {
+      error: 'expected skip, fail, { use } or { route }',
+    })
+    .default('fail'),
+  stream: z.boolean().default(false),
+});
+
+export const pipeline = z.strictObject({
+  deadline: duration.prefault('120s'),
+  stages: z.record(name, stage),
+});

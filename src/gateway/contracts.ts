@@ -1,0 +1,100 @@
+import type { Fact } from '../events/contracts.ts';
+
+/** What the path needs from outside, so that one test (and the simulator) can run all of it in virtual time. */
+
+export type HeaderList = readonly string[]; // name, value, name, value, ...
+
+/** The caller's side of one request. The listener makes one of a node:http exchange; tests make their own. */
+export interface Caller {
+  readonly method: string;
+  /** Path and query, as sent. */
+  readonly target: string;
+  header(name: string): string | undefined;
+  /** Values of a header that was sent more than once count; 0 when absent. */
+  headerCount(name: string): number;
+  readonly body: Buffer;
+  /** A whole answer. */
+  respond(status: number, headers: HeaderList, body: Buffer | string): void;
+  /** The head of an answer whose body comes in pieces; sent together with the first piece. */
+  open(status: number, headers: HeaderList): void;
+  /** False when the caller's socket is full: write no more until `onDrain`. */
+  write(piece: Buffer | string): boolean;
+  end(): void;
+  /** Breaks the connection off, so that an answer cut short is seen to be so. */
+  destroy(): void;
+  /** The caller left before its answer was whole. */
+  onGone: (() => void) | undefined;
+  onDrain: (() => void) | undefined;
+}
+
+export interface UpstreamRequest {
+  method: string;
+  path: string;
+  headers: string[];
+  body: Buffer | string | undefined;
+  /** Uses a connection that never carried a request before. */
+  fresh: boolean;
+}
+
+export interface TransportError {
+  kind: 'refused' | 'connect-timeout' | 'reset' | 'protocol' | 'tls' | 'closed';
+  message: string;
+  /** Nothing of the request reached the engine. */
+  unsent: boolean;
+  /** The connection had carried a request before, and not one byte of an answer to this one came. */
+  stale: boolean;
+}
+
+/** One request on its way. */
+export interface Flight {
+  /** Breaks it off: the engine's socket is closed at once. No sink call follows. */
+  abort(): void;
+  pause(): void;
+  resume(): void;
+}
+
+export interface UpstreamSink {
+  /** The request has been written to a connection. */
+  onSent(): void;
+  onHead(status: number, headers: HeaderList): void;
+  onData(piece: Buffer): void;
+  onEnd(): void;
+  onError(error: TransportError): void;
+}
+
+/** Connections to one endpoint. */
+export interface Transport {
+  send(request: UpstreamRequest, sink: UpstreamSink): Flight;
+  close(): void;
+}
+
+export interface TransportSettings {
+  connectMs: number;
+  tls: { ca?: string; cert?: string; key?: string; serverName?: string } | undefined;
+}
+
+/** Opens connections to the origin of an endpoint, such as `http://10.0.0.5:8000`. */
+export type OpenTransport = (origin: string, settings: TransportSettings) => Transport;
+
+/**
+ * Units of a limit that this worker may use now. With one worker that is the whole limit; with several they are leased
+ * from control, so that all workers together never hold more than there are.
+ */
+export interface Leases {
+  /** Says that the limit of `key` is `total` for all workers together. */
+  declare(key: string, total: number): void;
+  forget(key: string): void;
+  /** Takes a unit; false when none is free here. `waiting` more are asked for then. */
+  take(key: string, waiting: number): boolean;
+  give(key: string): void;
+  used(key: string): number;
+  /** Units held here, used or not. */
+  held(key: string): number;
+  /** Called when units of `key` have come free that could not be taken before. */
+  onFree: ((key: string) => void) | undefined;
+}
+
+/** Where facts go; never waits, never fails. */
+export interface FactSink {
+  push(fact: Fact): void;
+}

@@ -1,0 +1,90 @@
+import type { Settings } from '../config/schema/index.ts';
+import type { Fact } from '../events/contracts.ts';
+
+/** What travels between the processes, as JSON lines over Unix sockets in the data directory. */
+
+/** The numbered, immutable set of settings that a gateway decides on. */
+export interface Snapshot {
+  number: number;
+  /** The event that published it: a cause of every decision taken on it. */
+  event: string;
+  /** Settings with secrets resolved and overlays applied. */
+  settings: Settings;
+  /** Live keys: those made by `armature keys create` and those of the file. */
+  keys: { id: string; tenant: string; hash: string }[];
+  /** Where each backend is reached now. Local and simulated ones are empty until their host has said where it listens. */
+  endpoints: Record<string, string[]>;
+}
+
+/** What control has learned of endpoints by probes, keyed `BACKEND|ADDRESS`. It arrives beside snapshots and survives them. */
+export interface Readings {
+  health: Record<string, 'well' | 'unwell'>;
+}
+
+/** A part says who it is, first thing on every connection. */
+export interface Hello {
+  type: 'hello';
+  role: 'control' | 'gateway' | 'host';
+  /** Unique among the parts of one data directory: `control`, `gateway-0`, `host-BACKEND`. */
+  part: string;
+  pid: number;
+  /** Drawn anew by each process. */
+  boot: string;
+}
+
+export type GatewayToControl =
+  | (Hello & { worker: number; holdings: Record<string, number> })
+  | { type: 'facts'; boot: string; sequence: number; facts: Fact[] }
+  /** `want` is how many units of the key the worker could use now, held ones included. */
+  | { type: 'lease-ask'; key: string; want: number }
+  | { type: 'lease-return'; key: string; units: number }
+  | { type: 'reply'; ask: number; data: unknown };
+
+export type ControlToGateway =
+  | { type: 'snapshot'; snapshot: Snapshot }
+  | { type: 'readings'; readings: Readings }
+  | { type: 'facts-stored'; boot: string; sequence: number }
+  | { type: 'lease-grant'; key: string; units: number }
+  | { type: 'lease-recall'; key: string; units: number }
+  /** `metrics`: prom-client's JSON; `state`: a WorkerState. */
+  | { type: 'ask'; ask: number; what: 'metrics' | 'state' };
+
+/** What `armature status` shows of one worker. */
+export interface WorkerState {
+  worker: number;
+  pid: number;
+  snapshot: number;
+  draining: boolean;
+  inflight: number;
+  factsWaiting: number;
+  routes: { route: string; ready: boolean; waiting: number }[];
+  endpoints: {
+    backend: string;
+    endpoint: string;
+    inflight: number;
+    limit: number;
+    state: 'well' | 'cooling' | 'open' | 'half-open' | 'unwell';
+    /** Milliseconds until it may be tried again, where it may not now. */
+    forMs?: number;
+  }[];
+}
+
+export type HostToControl = Hello & {
+  backend: string;
+  /** Its address once it serves, such as `http://127.0.0.1:41234/v1`; empty while it loads. */
+  address: string;
+  /** What it is doing, in words, while it loads. */
+  note: string;
+};
+
+/** What the supervisor keeps running. */
+export interface PartSpec {
+  part: string;
+  role: 'control' | 'gateway' | 'host';
+  args: string[];
+}
+
+export type ControlToSupervisor = Hello | { type: 'want'; parts: PartSpec[] };
+export type SupervisorToControl =
+  | { type: 'part-started'; part: string; pid: number; adopted: boolean }
+  | { type: 'part-left'; part: string; pid: number; exitCode: number | null; signal: string | null; restartInMs: number | null };
