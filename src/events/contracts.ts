@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../kernel/errors.ts';
 import type { Priority } from '../config/schema/index.ts';
+import type { ErrorCode } from '../kernel/errors.ts';
 
 /** A fact in the ledger, as the API, `armature events` and `why` show it. */
 export interface LedgerEvent {
@@ -75,5 +75,13 @@ export interface RequestRecord {
 export type Fact =
   | { kind: 'request'; record: RequestRecord }
   /** Requests of one kind in one second beyond the rate of full records. */
-  | { kind: 'group'; second: number; route: string; tenant: string; reason: string; count: number; example: string }
+  | {
+      kind: 'group';
+      second: number;
+      route: string;
+      tenant: string;
+      reason: string;
+      count: number;
+      example: string;
+    }
   | { kind: 'event'; event: LedgerEvent };

@@ -1,6 +1,13 @@
 /** Reads and writes the units of the configuration file. Every parser gives undefined for what it cannot read. */
 
-const DURATION_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
+const DURATION_MS: Record<string, number> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
 const SIZE_BYTES: Record<string, number> = {
   B: 1,
   KB: 1e3,

@@ -54,7 +54,8 @@ export class VirtualTime implements Clock, Timers {
       this.#due = this.#due.filter((due) => !due.cleared);
       let next: Due | undefined;
       for (const due of this.#due) {
-        if (due.at <= end && (!next || due.at < next.at || (due.at === next.at && due.order < next.order))) next = due;
+        if (due.at <= end && (!next || due.at < next.at || (due.at === next.at && due.order < next.order)))
+          next = due;
       }
       if (!next) break;
       this.#now = Math.max(this.#now, next.at);

@@ -87,4 +87,11 @@ export interface PartSpec {
 export type ControlToSupervisor = Hello | { type: 'want'; parts: PartSpec[] };
 export type SupervisorToControl =
   | { type: 'part-started'; part: string; pid: number; adopted: boolean }
-  | { type: 'part-left'; part: string; pid: number; exitCode: number | null; signal: string | null; restartInMs: number | null };
+  | {
+      type: 'part-left';
+      part: string;
+      pid: number;
+      exitCode: number | null;
+      signal: string | null;
+      restartInMs: number | null;
+    };

@@ -1,0 +1,18 @@
+/** What differs between engines that speak one protocol, as data. */
+export interface Dialect {
+  /** The engine as it is written in the configuration. */
+  engine: string;
+  protocol: 'openai' | 'oip';
+  /** Asked by GET at the origin of an endpoint; a status below 400 means well. Never an inference. */
+  healthPath: string;
+  /** The engine's own metrics, at the origin; undefined where it has none. */
+  gaugesPath?: string;
+  /** Names of its load gauges, the current one first, older ones after it. A missing gauge is not zero. */
+  gauges: { waiting: readonly string[]; running: readonly string[]; cache: readonly string[] };
+  /** Takes `stream_options.include_usage`, so that a stream's tokens can be counted exactly. */
+  streamUsage: boolean;
+  /** Statuses that this engine sends for bad input although they say otherwise; they count against nobody. */
+  badInputStatuses?: readonly number[];
+  /** OIP: takes the binary tensor extension. */
+  binaryTensors?: boolean;
+}

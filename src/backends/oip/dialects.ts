@@ -1,0 +1,56 @@
+import type { Dialect } from '../contracts.ts';
+
+const NONE = { waiting: [], running: [], cache: [] } as const;
+
+/** Servers that speak the Open Inference Protocol over REST. Sources: the servers' own documentation. */
+export const oipDialects: readonly Dialect[] = [
+  {
+    engine: 'oip',
+    protocol: 'oip',
+    healthPath: '/v2/health/ready',
+    gauges: NONE,
+    streamUsage: false,
+    binaryTensors: true,
+  },
+  {
+    engine: 'triton',
+    protocol: 'oip',
+    healthPath: '/v2/health/ready',
+    gaugesPath: '/metrics',
+    gauges: { waiting: ['nv_inference_pending_request_count'], running: [], cache: [] },
+    streamUsage: false,
+    binaryTensors: true,
+  },
+  {
+    engine: 'kserve',
+    protocol: 'oip',
+    healthPath: '/v2/health/ready',
+    gauges: NONE,
+    streamUsage: false,
+    binaryTensors: true,
+  },
+  {
+    engine: 'mlserver',
+    protocol: 'oip',
+    healthPath: '/v2/health/ready',
+    gauges: NONE,
+    streamUsage: false,
+    binaryTensors: false,
+  },
+  {
+    engine: 'openvino',
+    protocol: 'oip',
+    healthPath: '/v2/health/ready',
+    gauges: NONE,
+    streamUsage: false,
+    binaryTensors: true,
+  },
+  {
+    engine: 'torchserve',
+    protocol: 'oip',
+    healthPath: '/ping',
+    gauges: NONE,
+    streamUsage: false,
+    binaryTensors: false,
+  },
+];

@@ -1,0 +1,68 @@
+import type { Dialect } from '../contracts.ts';
+
+const NONE = { waiting: [], running: [], cache: [] } as const;
+
+/**
+ * Engines that speak OpenAI's API. Vendor forks (ROCm, Gaudi, TPU builds of vLLM) keep their parent's names.
+ * Sources: the engines' own documentation of their metrics and health paths.
+ */
+export const openaiDialects: readonly Dialect[] = [
+  { engine: 'openai', protocol: 'openai', healthPath: '/v1/models', gauges: NONE, streamUsage: true },
+  {
+    engine: 'vllm',
+    protocol: 'openai',
+    healthPath: '/health',
+    gaugesPath: '/metrics',
+    gauges: {
+      waiting: ['vllm:num_requests_waiting'],
+      running: ['vllm:num_requests_running'],
+      cache: ['vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'],
+    },
+    streamUsage: true,
+  },
+  {
+    engine: 'sglang',
+    protocol: 'openai',
+    healthPath: '/health',
+    gaugesPath: '/metrics',
+    gauges: {
+      waiting: ['sglang:num_queue_reqs'],
+      running: ['sglang:num_running_reqs'],
+      cache: ['sglang:token_usage'],
+    },
+    streamUsage: true,
+  },
+  {
+    engine: 'tgi',
+    protocol: 'openai',
+    healthPath: '/health',
+    gaugesPath: '/metrics',
+    gauges: { waiting: ['tgi_queue_size'], running: ['tgi_batch_current_size'], cache: [] },
+    streamUsage: true,
+  },
+  {
+    engine: 'llama.cpp',
+    protocol: 'openai',
+    healthPath: '/health',
+    gaugesPath: '/metrics',
+    gauges: {
+      waiting: ['llamacpp:requests_deferred'],
+      running: ['llamacpp:requests_processing'],
+      cache: ['llamacpp:kv_cache_usage_ratio'],
+    },
+    streamUsage: true,
+  },
+  { engine: 'ollama', protocol: 'openai', healthPath: '/api/version', gauges: NONE, streamUsage: true },
+  {
+    engine: 'tensorrt-llm',
+    protocol: 'openai',
+    healthPath: '/health',
+    gaugesPath: '/metrics',
+    gauges: {
+      waiting: ['trtllm_num_requests_waiting'],
+      running: ['trtllm_num_requests_running'],
+      cache: ['trtllm_kv_cache_utilization'],
+    },
+    streamUsage: true,
+  },
+];
