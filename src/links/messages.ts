@@ -82,6 +82,8 @@ export interface PartSpec {
   part: string;
   role: 'control' | 'gateway' | 'host';
   args: string[];
+  /** Changes with what the part was started on beyond its arguments; one with another revision is started anew. */
+  revision?: string;
 }
 
 export type ControlToSupervisor = Hello | { type: 'want'; parts: PartSpec[] };

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { settingsSchema } from '../config/schema/index.ts';
+import { parts } from './parts.ts';
+
+const place = { data: '/d', file: '/f.yaml' };
+
+function settings(overrides: object = {}) {
+  return settingsSchema.parse({
+    gateway: { workers: 2 },
+    backends: {
+      far: { engine: 'vllm', model: 'm', endpoints: ['http://10.0.0.5:8000/v1'] },
+      near: { engine: 'local', model: 'small' },
+    },
+    models: { small: { format: 'gguf', from: ['file:/m.gguf'] } },
+    ...overrides,
+  });
+}
+
+test('control, each worker, and a host for each backend that runs here', () => {
+  expect(parts(settings(), place)).toEqual([
+    { part: 'control', role: 'control', args: ['control', '--data', '/d', '-c', '/f.yaml'] },
+    { part: 'gateway-0', role: 'gateway', args: ['gateway', '--data', '/d', '--worker', '0'] },
+    { part: 'gateway-1', role: 'gateway', args: ['gateway', '--data', '/d', '--worker', '1'] },
+    {
+      part: 'host-near',
+      role: 'host',
+      args: ['host', '--data', '/d', '--backend', 'near', '-c', '/f.yaml'],
+      revision: expect.any(String),
+    },
+  ]);
+});
+
+test('a host is started anew when its model changes, not when only the way to it does', () => {
+  const revision = (overrides: object) => parts(settings(overrides), place).at(-1)?.revision;
+  const before = revision({});
+  expect(
+    revision({ backends: { near: { engine: 'local', model: 'small', limits: { concurrency: 3 } } } }),
+  ).toBe(before);
+  expect(revision({ models: { small: { format: 'gguf', from: ['file:/other.gguf'] } } })).not.toBe(before);
+});

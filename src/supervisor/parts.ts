@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+import type { BackendSettings, Settings } from '../config/schema/index.ts';
+import type { PartSpec } from '../links/messages.ts';
+
+/** Where a running Armature keeps its state, and the file it was told to run. Both absolute. */
+export interface Place {
+  data: string;
+  file: string;
+}
+
+/**
+ * Which processes run for these settings: control, every gateway worker, and a host for each local or simulated
+ * backend. The supervisor starts them, and control says `want` with the same list when the configuration changes.
+ */
+export function parts(settings: Settings, place: Place): PartSpec[] {
+  const data = ['--data', place.data];
+  const file = ['-c', place.file];
+  const wanted: PartSpec[] = [{ part: 'control', role: 'control', args: ['control', ...data, ...file] }];
+  for (let worker = 0; worker < settings.gateway.workers; worker++) {
+    const args = ['gateway', ...data, '--worker', String(worker)];
+    wanted.push({ part: `gateway-${worker}`, role: 'gateway', args });
+  }
+  for (const [name, backend] of Object.entries(settings.backends)) {
+    if (!isHosted(backend)) continue;
+    const args = ['host', ...data, '--backend', name, ...file];
+    wanted.push({ part: `host-${name}`, role: 'host', args, revision: revisionOf(settings, backend) });
+  }
+  return wanted;
+}
+
+/** Whether a backend is served by a host of ours instead of an engine that runs elsewhere. */
+export function isHosted(backend: BackendSettings): boolean {
+  return backend.engine === 'local' || backend.engine === 'sim';
+}
+
+/** Changes with whatever the host was started on, so that it is started anew then and left alone otherwise. */
+function revisionOf(settings: Settings, backend: BackendSettings): string {
+  const model = backend.engine === 'local' ? settings.models[backend.model] : undefined;
+  const { limits: _limits, timeouts: _timeouts, hardware: _hardware, tier: _tier, ...own } = backend;
+  return createHash('sha256')
+    .update(JSON.stringify([own, model]))
+    .digest('hex')
+    .slice(0, 16);
+}
