@@ -1,0 +1,12 @@
+import type { Command } from './command.ts';
+
+export interface Entry {
+  /** One line for `armature --help`. */
+  summary: string;
+  load(): Promise<{ command: Command }>;
+}
+
+/** Every command, in the order of `armature --help`. Adding one is a file beside this one and a line here. */
+export const register: Record<string, Entry> = {
+  completion: { summary: 'print completions for a shell', load: () => import('./completion.ts') },
+};

@@ -1,0 +1,180 @@
+import { readFileSync } from 'node:fs';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { askedWrongly, type CommonOptions, failed } from './command.ts';
+
+/** What `up` writes to `DATA/run/addresses.json`. */
+export interface Addresses {
+  gateway: string;
+  admin: string;
+}
+
+export interface CallInit {
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Sent as JSON. */
+  body?: unknown;
+}
+
+/** A running Armature, seen through its admin listener. */
+export interface Running {
+  /** Such as `http://127.0.0.1:7071`, without a slash at its end. */
+  readonly admin: string;
+  /** The gateway's address; undefined where only the admin listener's is known. */
+  readonly gateway: string | undefined;
+  /** Asks `path`, such as `/api/v1/status`, and gives the JSON of its answer. Throws `failed` for anything but a 2xx. */
+  call<T>(path: string, init?: CallInit): Promise<T>;
+  /** Asks `path` and gives the lines of its answer as they come, without an end to waiting. */
+  lines(path: string): AsyncIterable<string>;
+}
+
+interface Found {
+  admin: string;
+  gateway?: string;
+  token: string | undefined;
+}
+
+/**
+ * Finds a running Armature: by `--admin`, by the data directory where `--data` was given, by `-c`, by
+ * ARMATURE_ADMIN, and at last by the usual data directory. Throws `failed` where none is to be found. Whether it
+ * answers shows with the first call.
+ */
+export async function findRunning(common: CommonOptions): Promise<Running> {
+  const found = await find(common);
+  return {
+    admin: found.admin,
+    gateway: found.gateway,
+    call: (path, init) => call(found, path, init),
+    lines: (path) => lines(found, path),
+  };
+}
+
+async function find(common: CommonOptions): Promise<Found> {
+  const here = readAddresses(common.data);
+  if (common.admin !== undefined) return at(addressOf(common.admin, '--admin'), here, common.data);
+  if (common.dataGiven && here) return at(here.admin, here, common.data);
+  if (common.config !== undefined) return at(await configuredAdmin(common.config), here, common.data);
+  const named = process.env.ARMATURE_ADMIN;
+  if (!common.dataGiven && named) return at(addressOf(named, 'ARMATURE_ADMIN'), here, common.data);
+  if (here) return at(here.admin, here, common.data);
+  throw failed(
+    `no Armature runs with the data directory ${common.data}. Start one with \`armature up\`, or say where it is: --data DIR, --admin URL, -c FILE or ARMATURE_ADMIN`,
+  );
+}
+
+/** The token of the data directory goes only to the address that the data directory names. */
+function at(admin: string, here: Addresses | undefined, data: string): Found {
+  if (here && here.admin === admin)
+    return { ...here, token: readIfThere(join(data, 'run', 'admin.token'))?.trim() };
+  return { admin, token: process.env.ARMATURE_ADMIN_TOKEN };
+}
+
+function addressOf(text: string, from: string): string {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
+    throw askedWrongly(`${from}: expected an address such as http://127.0.0.1:7071, got '${text}'`);
+  }
+  return text.replace(/\/+$/, '');
+}
+
+function readAddresses(data: string): Addresses | undefined {
+  const text = readIfThere(join(data, 'run', 'addresses.json'));
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as Addresses;
+  } catch {
+    throw failed(`${join(data, 'run', 'addresses.json')} is not JSON; remove it, or start Armature again`);
+  }
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw failed(`cannot read ${path}: ${(error as Error).message}`);
+  }
+}
+
+async function call<T>(found: Found, path: string, init: CallInit = {}): Promise<T> {
+  const answer = await ask(found, path, init);
+  const text = await textOf(answer);
+  if (text === '') return undefined as T;
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw failed(
+      `${found.admin}${path} answered something that is no JSON: is this Armature's admin listener?`,
+    );
+  }
+}
+
+async function* lines(found: Found, path: string): AsyncIterable<string> {
+  const answer = await ask(found, path, {});
+  // A listener that goes away in the middle shows as `aborted`, which readline alone would take for a clean end.
+  let cut: Error | undefined;
+  answer.on('error', (error) => {
+    cut = error;
+  });
+  for await (const line of createInterface({ input: answer, crlfDelay: Number.POSITIVE_INFINITY })) {
+    if (line !== '') yield line;
+  }
+  if (cut) throw failed(`${found.admin} closed the connection: ${cut.message}`);
+}
+
+/** Gives the answer once its head is there and says 2xx; throws `failed` with the reason otherwise. */
+async function ask(found: Found, path: string, { method = 'GET', body }: CallInit): Promise<IncomingMessage> {
+  const url = new URL(found.admin + path);
+  const headers: Record<string, string> = { accept: 'application/json' };
+  if (found.token) headers.authorization = `Bearer ${found.token}`;
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
+
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    send(url, { method, headers })
+      .on('response', resolve)
+      .on('error', (error: NodeJS.ErrnoException) => {
+        reject(failed(`no Armature answers at ${found.admin} (${error.code ?? error.message})`));
+      })
+      .end(body === undefined ? undefined : JSON.stringify(body));
+  });
+  const status = answer.statusCode ?? 0;
+  if (status >= 200 && status < 300) return answer;
+  throw failed(refusal(found, path, status, await textOf(answer)));
+}
+
+function refusal(found: Found, path: string, status: number, text: string): string {
+  const said = messageOf(text);
+  if (status === 401 || status === 403) {
+    const hint = found.token
+      ? 'its token was not accepted'
+      : 'it wants a token: set ARMATURE_ADMIN_TOKEN, or --data to the data directory of `armature up`';
+    return `${found.admin} refused: ${hint}${said ? ` (${said})` : ''}`;
+  }
+  return said ?? `${found.admin}${path} answered ${status}`;
+}
+
+/** What an error answer says: OpenAI's form, `{"error": "..."}`, or nothing that is known. */
+function messageOf(text: string): string | undefined {
+  try {
+    const { error } = JSON.parse(text) as { error?: string | { message?: string } };
+    return typeof error === 'string' ? error : error?.message;
+  } catch {
+    return undefined;
+  }
+}
+
+async function textOf(answer: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of answer) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+/** `admin.listen` of a configuration file, as an address. */
+async function configuredAdmin(file: string): Promise<string> {
+  const { parse } = await import('yaml');
+  const text = readIfThere(file);
+  if (text === undefined) throw failed(`there is no file ${file}`);
+  const { admin } = (parse(text) ?? {}) as { admin?: { listen?: string; tls?: unknown } };
+  return `${admin?.tls ? 'https' : 'http'}://${admin?.listen ?? '127.0.0.1:7071'}`;
+}
