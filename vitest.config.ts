@@ -1,0 +1,46 @@
+import { defineConfig } from 'vitest/config';
+
+/**
+ * unit: beside the code, no sockets, no processes. house: rules of the house. integration: real sockets and processes.
+ * e2e: the shipped command. Threads where a test changes nothing of its process; processes where it may.
+ */
+export default defineConfig({
+  test: {
+    maxWorkers: 2,
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'bench/**/*.test.ts'],
+          pool: 'threads',
+          isolate: false,
+        },
+      },
+      {
+        test: { name: 'house', include: ['test/house/**/*.test.ts'], pool: 'threads', isolate: false },
+      },
+      {
+        test: {
+          name: 'integration',
+          include: [
+            'test/integration/**/*.test.ts',
+            'test/upstream/**/*.test.ts',
+            'test/engines/**/*.test.ts',
+          ],
+          pool: 'forks',
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          pool: 'forks',
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
+        },
+      },
+    ],
+  },
+});
