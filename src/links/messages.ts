@@ -35,9 +35,14 @@ export interface Hello {
 export type GatewayToControl =
   | (Hello & { worker: number; holdings: Record<string, number> })
   | { type: 'facts'; boot: string; sequence: number; facts: Fact[] }
-  /** `want` is how many units of the key the worker could use now, held ones included. */
-  | { type: 'lease-ask'; key: string; want: number }
-  | { type: 'lease-return'; key: string; units: number }
+  /**
+   * `want` is how many units of the key the worker could use now, held ones included; `total` is the limit of all workers
+   * together, as its snapshot says. Sent with a `want` of 0 when a limit is declared.
+   */
+  | { type: 'lease-ask'; key: string; want: number; total: number }
+  | { type: 'lease-return'; key: string; units: number; want: number }
+  /** The worker holds nothing of the key any more and asks for no more. */
+  | { type: 'lease-forget'; key: string }
   | { type: 'reply'; ask: number; data: unknown };
 
 export type ControlToGateway =
@@ -45,7 +50,11 @@ export type ControlToGateway =
   | { type: 'readings'; readings: Readings }
   | { type: 'facts-stored'; boot: string; sequence: number }
   | { type: 'lease-grant'; key: string; units: number }
-  | { type: 'lease-recall'; key: string; units: number }
+  /**
+   * So many units (beyond those recalled before) are to come back, as soon as they are not in use. `pressed`: other workers
+   * are short of units, and those that nothing waits for here come back at once, until a recall says otherwise.
+   */
+  | { type: 'lease-recall'; key: string; units: number; pressed: boolean }
   /** `metrics`: prom-client's JSON; `state`: a WorkerState. */
   | { type: 'ask'; ask: number; what: 'metrics' | 'state' };
 
