@@ -3,9 +3,12 @@ export interface Dialect {
   /** The engine as it is written in the configuration. */
   engine: string;
   protocol: 'openai' | 'oip';
-  /** Asked by GET at the origin of an endpoint; a status below 400 means well. Never an inference. */
+  /**
+   * Asked by GET; a status below 400 means well; never an inference. Resolved against the endpoint's address plus a
+   * slash: `/health` lies at its origin, `models` under it.
+   */
   healthPath: string;
-  /** The engine's own metrics, at the origin; undefined where it has none. */
+  /** The engine's own metrics, resolved in the same way; undefined where it has none. */
   gaugesPath?: string;
   /** Names of its load gauges, the current one first, older ones after it. A missing gauge is not zero. */
   gauges: { waiting: readonly string[]; running: readonly string[]; cache: readonly string[] };

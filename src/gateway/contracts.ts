@@ -2,7 +2,11 @@ import type { Fact } from '../events/contracts.ts';
 
 /** What the path needs from outside, so that one test (and the simulator) can run all of it in virtual time. */
 
-export type HeaderList = readonly string[]; // name, value, name, value, ...
+/** name, value, name, value, ... */
+export type HeaderList = readonly string[];
+
+/** Headers of an engine's answer, names in lower case. */
+export type UpstreamHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** The caller's side of one request. The listener makes one of a node:http exchange; tests make their own. */
 export interface Caller {
@@ -56,7 +60,7 @@ export interface Flight {
 export interface UpstreamSink {
   /** The request has been written to a connection. */
   onSent(): void;
-  onHead(status: number, headers: HeaderList): void;
+  onHead(status: number, headers: UpstreamHeaders): void;
   onData(piece: Buffer): void;
   onEnd(): void;
   onError(error: TransportError): void;

@@ -7,7 +7,7 @@ const NONE = { waiting: [], running: [], cache: [] } as const;
  * Sources: the engines' own documentation of their metrics and health paths.
  */
 export const openaiDialects: readonly Dialect[] = [
-  { engine: 'openai', protocol: 'openai', healthPath: '/v1/models', gauges: NONE, streamUsage: true },
+  { engine: 'openai', protocol: 'openai', healthPath: 'models', gauges: NONE, streamUsage: true },
   {
     engine: 'vllm',
     protocol: 'openai',

@@ -1,0 +1,25 @@
+import type { Random } from '../kernel/random.ts';
+import { type TargetInput, targetByWeight } from './target-by-weight/index.ts';
+import { restore, twoChoices } from './two-choices/index.ts';
+
+/** A policy whose recorded decisions can be taken again. */
+export interface Replayable {
+  version: number;
+  /** Decides again on what was read then. */
+  replay(input: unknown, random: Random): unknown;
+}
+
+/** By name. A record names its policy as `NAME@VERSION`. */
+export const replayable: ReadonlyMap<string, Replayable> = new Map([
+  [
+    targetByWeight.name,
+    {
+      version: targetByWeight.version,
+      replay: (input, random) => targetByWeight.decide(input as TargetInput, 0, random),
+    },
+  ],
+  [
+    twoChoices.name,
+    { version: twoChoices.version, replay: (input, random) => twoChoices.decide(restore(input), 0, random) },
+  ],
+] satisfies [string, Replayable][]);

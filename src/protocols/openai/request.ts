@@ -1,0 +1,151 @@
+import { type Member, type Members, rawValue, scanMembers, stringValue } from '../json-members.ts';
+
+/** What Armature reads of a request on OpenAI's API. Everything else passes as it is. */
+export interface OpenaiRequest {
+  model: string;
+  stream: boolean;
+  /** Tokens that the answer may have, where the caller said so. */
+  outputTokensMax: number | undefined;
+  promptCacheKey: string | undefined;
+  user: string | undefined;
+  /** The caller asked for the chunk with the usage, or said that it wants none. */
+  usageAsked: boolean | undefined;
+  /** Places of what may have to change. */
+  places: { model: Member; streamOptions: Member | undefined; usage: Member | undefined; inside: number };
+}
+
+export interface BadRequest {
+  message: string;
+  param: string | undefined;
+}
+
+/** Members that Armature decides on; one of them given twice is refused, since two readers could disagree. */
+const DECIDED = new Set([
+  'model',
+  'stream',
+  'stream_options',
+  'max_tokens',
+  'max_completion_tokens',
+  'prompt_cache_key',
+  'user',
+]);
+
+export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
+  const scanned = scanMembers(body);
+  if (typeof scanned === 'string') return bad(`We could not parse the body of your request: ${scanned}.`);
+  const found = new Map<string, Member>();
+  for (const member of scanned.members) {
+    if (!DECIDED.has(member.key)) continue;
+    if (found.has(member.key)) return bad(`The member '${member.key}' is given twice.`, member.key);
+    found.set(member.key, member);
+  }
+  const model = found.get('model');
+  if (!model) return bad("You must provide a model: the member 'model' is missing.", 'model');
+  const name = stringValue(body, model);
+  if (name === undefined || name === '')
+    return bad("The member 'model' must be a string that is not empty.", 'model');
+  const stream = readStream(body, found.get('stream'));
+  if (stream === undefined) return bad("The member 'stream' must be true or false.", 'stream');
+  const usage = readUsage(body, found.get('stream_options'));
+  if (usage === undefined)
+    return bad(
+      "The member 'stream_options' must be an object whose 'include_usage' is true or false.",
+      'stream_options',
+    );
+  return {
+    model: name,
+    stream,
+    outputTokensMax:
+      readCount(body, found.get('max_completion_tokens')) ?? readCount(body, found.get('max_tokens')),
+    promptCacheKey: readText(body, found.get('prompt_cache_key')),
+    user: readText(body, found.get('user')),
+    usageAsked: usage.asked,
+    places: { model, streamOptions: found.get('stream_options'), usage: usage.place, inside: scanned.inside },
+  };
+}
+
+/**
+ * The bytes that go upstream: the caller's own, with the engine's name of the model and, where `addUsage`, the flag
+ * that makes a stream end with its usage. Nothing else changes.
+ */
+export function rewriteOpenaiBody(
+  body: Buffer,
+  request: OpenaiRequest,
+  model: string,
+  addUsage: boolean,
+): Buffer {
+  const { places } = request;
+  const edits = [{ start: places.model.start, end: places.model.end, text: JSON.stringify(model) }];
+  if (addUsage && request.stream && request.usageAsked === undefined) {
+    const options = places.streamOptions;
+    if (!options)
+      edits.push({
+        start: places.inside,
+        end: places.inside,
+        text: '"stream_options":{"include_usage":true},',
+      });
+    else edits.push(addUsageTo(body, options, places.usage));
+  }
+  edits.sort((a, b) => a.start - b.start);
+  const pieces: Buffer[] = [];
+  let at = 0;
+  for (const edit of edits) {
+    pieces.push(body.subarray(at, edit.start), Buffer.from(edit.text));
+    at = edit.end;
+  }
+  pieces.push(body.subarray(at));
+  return Buffer.concat(pieces);
+}
+
+function addUsageTo(
+  body: Buffer,
+  options: Member,
+  usage: Member | undefined,
+): { start: number; end: number; text: string } {
+  if (usage) return { start: usage.start, end: usage.end, text: 'true' };
+  const scanned = scanMembers(body, options.start, options.end);
+  if (typeof scanned === 'string')
+    return { start: options.start, end: options.end, text: '{"include_usage":true}' };
+  const comma = scanned.members.length > 0 ? ',' : '';
+  return { start: scanned.inside, end: scanned.inside, text: `"include_usage":true${comma}` };
+}
+
+function readStream(body: Buffer, member: Member | undefined): boolean | undefined {
+  if (!member) return false;
+  const text = rawValue(body, member);
+  if (text === 'true') return true;
+  return text === 'false' || text === 'null' ? false : undefined;
+}
+
+/** `asked` undefined: the caller said nothing (or null). The result undefined: what it said cannot be read. */
+function readUsage(
+  body: Buffer,
+  options: Member | undefined,
+): { asked: boolean | undefined; place: Member | undefined } | undefined {
+  if (!options || rawValue(body, options) === 'null') return { asked: undefined, place: undefined };
+  const scanned: Members | string = scanMembers(body, options.start, options.end);
+  if (typeof scanned === 'string') return undefined;
+  const places = scanned.members.filter((member) => member.key === 'include_usage');
+  if (places.length === 0) return { asked: undefined, place: undefined };
+  if (places.length > 1) return undefined;
+  const text = rawValue(body, places[0]!);
+  if (text === 'null') return { asked: undefined, place: places[0] };
+  return text === 'true' || text === 'false' ? { asked: text === 'true', place: places[0] } : undefined;
+}
+
+function readCount(body: Buffer, member: Member | undefined): number | undefined {
+  if (!member) return undefined;
+  const count = Number(rawValue(body, member));
+  return Number.isSafeInteger(count) && count >= 0 ? count : undefined;
+}
+
+const KEY_BYTES_MAX = 1024;
+
+function readText(body: Buffer, member: Member | undefined): string | undefined {
+  if (!member || member.end - member.start > KEY_BYTES_MAX) return undefined;
+  return stringValue(body, member) || undefined;
+}
+
+function bad(message: string, param?: string): BadRequest {
+  return { message, param };
+}
