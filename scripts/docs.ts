@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { errorsPage } from './errors-page.ts';
-import { root } from './packages.mjs';
 
 /** `npm run docs` writes the pages that are made from code; `--check` fails where one is not up to date. */
 const PAGES: Record<string, () => string> = {
@@ -9,7 +9,7 @@ const PAGES: Record<string, () => string> = {
 
 const check = process.argv.includes('--check');
 for (const [path, make] of Object.entries(PAGES)) {
-  const file = `${root}${path}`;
+  const file = fileURLToPath(new URL(`../${path}`, import.meta.url));
   const made = make();
   if (read(file) === made) continue;
   if (check) {

@@ -17,7 +17,11 @@ switch (name) {
     await (await import('./hosts/main.ts')).run(args);
     break;
   default: {
-    const { main } = await import('./cli/program.ts');
+    const [{ main }, { leaveWhenNobodyReads }] = await Promise.all([
+      import('./cli/program.ts'),
+      import('./cli/output.ts'),
+    ]);
+    leaveWhenNobodyReads();
     process.exitCode = await main(process.argv.slice(2));
   }
 }

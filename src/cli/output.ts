@@ -20,6 +20,14 @@ export const processOutput: Output = {
   note: (text) => void process.stderr.write(`${text}\n`),
 };
 
+/** `armature events | head` ends quietly when head has read enough. */
+export function leaveWhenNobodyReads(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
+}
+
 /** Lines of cells under a head, each column as wide as its widest cell. Numbers stand to the right. */
 export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const widths = head.map((name, column) =>

@@ -20,24 +20,24 @@ export const COMMON_OPTIONS: readonly { flags: string; summary: string }[] = [
 ];
 
 /** Runs what was typed and gives the exit code: 0, 1 (failed) or 2 (asked wrongly). Never throws. */
-export async function main(argv: readonly string[], output: Output = processOutput): Promise<number> {
-  leaveWhenNobodyReads();
+export async function main(
+  argv: readonly string[],
+  output: Output = processOutput,
+  entries: Record<string, Entry> = register,
+): Promise<number> {
   let exitCode = 0;
+  const typed = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv;
   try {
-    await program(output, (code) => {
+    await program(entries, output, (code) => {
       exitCode = code;
-    }).parseAsync(argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv, { from: 'user' });
+    }).parseAsync(typed, { from: 'user' });
     return exitCode;
   } catch (error) {
     return tell(error, output);
   }
 }
 
-function program(
-  output: Output,
-  exit: (code: number) => void,
-  entries: Record<string, Entry> = register,
-): Commander {
+function program(entries: Record<string, Entry>, output: Output, exit: (code: number) => void): Commander {
   const root = new Commander('armature')
     .description('One address in front of every model you run, and a plain answer to why it did what it did.')
     .version(version(), '--version', 'print the version')
@@ -86,9 +86,9 @@ function describe(target: Commander, command: Command, output: Output, exit: (co
   const usual = command.actions[command.defaultAction]!;
   target
     .usage('[options] [action]')
-    .argument('[action]')
+    .argument('[action...]')
     .configureHelp({ showGlobalOptions: true, visibleArguments: () => [] })
-    .action(async (typed: string | undefined) => {
+    .action(async ([typed]: string[]) => {
       if (typed !== undefined) {
         throw askedWrongly(
           `unknown action '${typed}' of '${target.name()}'; it has ${Object.keys(command.actions).join(', ')}`,
@@ -166,14 +166,6 @@ function tell(error: unknown, output: Output): number {
   if (error instanceof CommandError) return error.exitCode;
   if (!debug) output.note('This is a fault in Armature. ARMATURE_DEBUG=1 shows where it happened.');
   return 1;
-}
-
-/** `armature events | head` ends quietly when head has read enough. */
-function leaveWhenNobodyReads(): void {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    throw error;
-  });
 }
 
 function version(): string {
