@@ -41,7 +41,7 @@ export type GatewayToControl =
    */
   | { type: 'lease-ask'; key: string; want: number; total: number }
   | { type: 'lease-return'; key: string; units: number; want: number }
-  /** The worker holds nothing of the key any more and asks for no more. */
+  /** The worker has returned all that it holds of the key and asks for no more; what is still granted comes back. */
   | { type: 'lease-forget'; key: string }
   | { type: 'reply'; ask: number; data: unknown };
 

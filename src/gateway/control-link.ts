@@ -1,0 +1,113 @@
+import type { Clock } from '../kernel/clock.ts';
+import type { Random } from '../kernel/random.ts';
+import type { Timers } from '../kernel/timers.ts';
+import { connect } from '../links/connect.ts';
+import type { ControlToGateway, GatewayToControl, Readings, Snapshot } from '../links/messages.ts';
+import { socketPath } from '../links/socket-path.ts';
+import type { Leases } from './contracts.ts';
+import { Outbox } from './facts/outbox.ts';
+import { ControlLeases } from './leases/leased.ts';
+
+export interface ControlLinkOptions {
+  dataDir: string;
+  worker: number;
+  /** Drawn anew by each process. */
+  boot: string;
+  clock: Clock;
+  timers: Timers;
+  random: Random;
+  callbacks: {
+    onSnapshot: (snapshot: Snapshot) => void;
+    onReadings: (readings: Readings) => void;
+    /** What control asks for: `metrics` or `state`. */
+    onAsk: (what: 'metrics' | 'state') => unknown;
+    /** The connection ended in this fault; it is made anew. */
+    onFault?: (fault: Error) => void;
+  };
+}
+
+export interface ControlLink {
+  /** Where facts go; `waiting` is the gauge `armature_facts_waiting`. */
+  facts: Outbox;
+  leases: Leases;
+  readonly up: boolean;
+  /** Waits up to `withinMs` for facts to be stored, then ends the link. Resolves with the number of facts left over. */
+  close(withinMs: number): Promise<number>;
+}
+
+/** A worker's side of its link with control: snapshots and readings in, facts out, units of limits both ways. */
+export function openControlLink(options: ControlLinkOptions): ControlLink {
+  const { callbacks, clock, timers, random, boot, worker } = options;
+  const soon = (run: () => void) => void setImmediate(run);
+  const send = (message: GatewayToControl) => connection.send(message);
+  const facts = new Outbox({ boot, send, soon, clock, timers, random });
+  const leases = new ControlLeases({ send, soon });
+
+  async function answer(ask: number, what: 'metrics' | 'state'): Promise<void> {
+    send({ type: 'reply', ask, data: await callbacks.onAsk(what) });
+  }
+
+  function hear(message: ControlToGateway): void {
+    switch (message.type) {
+      case 'snapshot': {
+        const { factsMax, recordsPerSecondMax } = message.snapshot.settings.gateway;
+        facts.limits = { factsMax, recordsPerSecondMax };
+        callbacks.onSnapshot(message.snapshot);
+        break;
+      }
+      case 'readings':
+        callbacks.onReadings(message.readings);
+        break;
+      case 'facts-stored':
+        if (message.boot === boot) facts.stored(message.sequence);
+        break;
+      case 'lease-grant':
+      case 'lease-recall':
+        leases.heard(message);
+        break;
+      case 'ask':
+        answer(message.ask, message.what).catch((error: Error) => callbacks.onFault?.(error));
+    }
+  }
+
+  const connection = connect<ControlToGateway, GatewayToControl>(socketPath(options.dataDir, 'control'), {
+    hello: () => ({
+      type: 'hello',
+      role: 'gateway',
+      part: `gateway-${worker}`,
+      pid: process.pid,
+      boot,
+      worker,
+      holdings: leases.holdings(),
+    }),
+    onMessage: hear,
+    onUp() {
+      leases.up();
+      facts.up();
+    },
+    onDown: (fault) => fault && callbacks.onFault?.(fault),
+    timers,
+    random,
+  });
+
+  return {
+    facts,
+    leases,
+    get up() {
+      return connection.up;
+    },
+    close(withinMs) {
+      facts.flushGroups();
+      return new Promise((resolve) => {
+        const late = timers.set(withinMs, () => resolve(facts.waiting));
+        const end = () =>
+          void connection.close().then(() => {
+            timers.clear(late);
+            resolve(facts.waiting);
+          });
+        if (facts.waiting === 0) end();
+        else facts.onEmpty = end;
+      });
+    },
+  };
+}
