@@ -1,0 +1,115 @@
+import { rmSync } from 'node:fs';
+import type { Clock } from '../../kernel/clock.ts';
+import { type Store, StoreError } from '../contracts.ts';
+import { Database, identityOf } from './database.ts';
+import { SqliteLedger } from './ledger.ts';
+import { sqliteKeys, sqliteOverlays, sqliteSnapshots } from './settings.ts';
+
+/** How often the files are looked for under their names. */
+const LOOK_MS = 1000;
+/** Events that are carried over into a new file when the old one was removed: no more than a fraction of a second takes. */
+const RESCUED_EVENTS_MAX = 10_000;
+
+export interface SqliteOptions {
+  path: string;
+  clock: Clock;
+  /** Told, in words, when the file was removed or replaced while it was open, and what became of its content. */
+  onLoss?: (what: string) => void;
+}
+
+/**
+ * Opens (or makes) the file at `path`; throws a StoreError where it cannot. A file that is removed while it is open is
+ * made anew: its keys, overlays, snapshots and newest events are carried over from what is still open.
+ */
+export function sqliteStore(options: SqliteOptions): Store {
+  const file = new OpenFile(options);
+  const database = () => file.database();
+  return {
+    ledger: new SqliteLedger(database, options.clock),
+    keys: sqliteKeys(database),
+    overlays: sqliteOverlays(database),
+    snapshots: sqliteSnapshots(database),
+    async close() {
+      file.close();
+    },
+  };
+}
+
+/** Keeps a database open whatever happens to its file. */
+class OpenFile {
+  readonly #options: SqliteOptions;
+  #database: Database | undefined;
+  #lookedMs: number;
+  #closed = false;
+
+  constructor(options: SqliteOptions) {
+    this.#options = options;
+    this.#lookedMs = options.clock.mono();
+    this.#database = new Database(options.path);
+  }
+
+  database(): Database {
+    if (this.#closed) throw new StoreError('closed', 'the store is closed');
+    const now = this.#options.clock.mono();
+    const open = this.#database;
+    if (open && now - this.#lookedMs < LOOK_MS) return open;
+    this.#lookedMs = now;
+    if (open?.inPlace && !open.suspect) return open;
+    const { path } = this.#options;
+    if (open && identityOf(path) !== open.file) return (this.#database = this.#replace(open));
+    // The log was removed, or a call failed: closing folds what is in the log into the file.
+    open?.close();
+    this.#database = undefined;
+    return (this.#database = new Database(path));
+  }
+
+  #replace(old: Database): Database {
+    const { path, onLoss } = this.#options;
+    const another = identityOf(path) !== undefined;
+    const fresh = new Database(path);
+    const lost = another ? count(old) : rescue(old, fresh);
+    old.close();
+    onLoss?.(
+      another
+        ? `${path} was replaced by another file; the ${lost} events of the old one are gone`
+        : `${path} was removed and made anew; keys, settings and the newest events were carried over, ${lost} older events are lost`,
+    );
+    return fresh;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#database?.close();
+  }
+}
+
+function count(database: Database): number {
+  return Number(database.get('SELECT count(*) AS count FROM events')!.count);
+}
+
+/** Copies what the removed file still tells into the new one; gives the number of events left behind. */
+function rescue(old: Database, fresh: Database): number {
+  try {
+    old.run('ATTACH DATABASE ? AS fresh', fresh.path);
+    old.transaction(() => copy(old), { durable: true });
+    old.exec('DETACH DATABASE fresh');
+  } catch (error) {
+    // What was not carried over must not pass for the whole: the next call tries again.
+    fresh.close();
+    for (const file of [fresh.path, `${fresh.path}-wal`, `${fresh.path}-shm`]) rmSync(file, { force: true });
+    throw error;
+  }
+  return count(old) - count(fresh);
+}
+
+function copy(old: Database): void {
+  for (const table of ['settings', 'snapshots', 'keys', 'overlays', 'batches']) {
+    old.exec(`INSERT INTO fresh.${table} SELECT * FROM main.${table}`);
+  }
+  old.exec(
+    `INSERT INTO fresh.events SELECT * FROM main.events
+     WHERE id IN (SELECT event FROM main.snapshots)
+       OR position IN (SELECT position FROM main.events ORDER BY position DESC LIMIT ${RESCUED_EVENTS_MAX})
+     ORDER BY position`,
+  );
+}
