@@ -98,7 +98,7 @@ function readIfThere(path: string): string | undefined {
 
 async function call<T>(found: Found, path: string, init: CallInit = {}): Promise<T> {
   const answer = await ask(found, path, init);
-  const text = await textOf(answer);
+  const text = await textOf(found, answer);
   if (text === '') return undefined as T;
   try {
     return JSON.parse(text) as T;
@@ -111,15 +111,20 @@ async function call<T>(found: Found, path: string, init: CallInit = {}): Promise
 
 async function* lines(found: Found, path: string): AsyncIterable<string> {
   const answer = await ask(found, path, {});
-  // A listener that goes away in the middle shows as `aborted`, which readline alone would take for a clean end.
-  let cut: Error | undefined;
-  answer.on('error', (error) => {
-    cut = error;
-  });
-  for await (const line of createInterface({ input: answer, crlfDelay: Number.POSITIVE_INFINITY })) {
-    if (line !== '') yield line;
+  try {
+    for await (const line of createInterface({ input: answer, crlfDelay: Number.POSITIVE_INFINITY })) {
+      if (line !== '') yield line;
+    }
+  } catch (error) {
+    throw cutOff(found, error);
+  } finally {
+    answer.destroy();
   }
-  if (cut) throw failed(`${found.admin} closed the connection: ${cut.message}`);
+}
+
+/** A listener that goes away in the middle of an answer. */
+function cutOff(found: Found, error: unknown): Error {
+  return failed(`${found.admin} broke off its answer (${(error as Error).message})`);
 }
 
 /** Gives the answer once its head is there and says 2xx; throws `failed` with the reason otherwise. */
@@ -140,7 +145,7 @@ async function ask(found: Found, path: string, { method = 'GET', body }: CallIni
   });
   const status = answer.statusCode ?? 0;
   if (status >= 200 && status < 300) return answer;
-  throw failed(refusal(found, path, status, await textOf(answer)));
+  throw failed(refusal(found, path, status, await textOf(found, answer)));
 }
 
 function refusal(found: Found, path: string, status: number, text: string): string {
@@ -164,9 +169,13 @@ function messageOf(text: string): string | undefined {
   }
 }
 
-async function textOf(answer: IncomingMessage): Promise<string> {
+async function textOf(found: Found, answer: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = [];
-  for await (const piece of answer) pieces.push(piece as Buffer);
+  try {
+    for await (const piece of answer) pieces.push(piece as Buffer);
+  } catch (error) {
+    throw cutOff(found, error);
+  }
   return Buffer.concat(pieces).toString('utf8');
 }
 
