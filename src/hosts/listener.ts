@@ -58,6 +58,8 @@ export async function openListener(service: Service, timers: Timers): Promise<Li
     response.on('close', () => {
       running.delete(gone);
       if (!response.writableFinished) gone.abort();
+      // Its connection goes idle only after this, and nobody else would close it then.
+      if (closing) setImmediate(() => server.closeIdleConnections());
     });
     if (closing) response.setHeader('connection', 'close');
     void serve(service, request, response, gone.signal);

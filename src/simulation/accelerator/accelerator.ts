@@ -142,10 +142,11 @@ export class Accelerator {
 
   /** Starts a step after a time without work, not before the cold start is over. */
   #begin(): void {
-    this.#stepEnd = Math.max(this.#stepEnd, this.#clock.mono());
+    const now = this.#clock.mono();
+    this.#stepEnd = Math.max(this.#stepEnd, now);
     this.#stepping = true;
     // Planned once the caller's turn is over, so that jobs that come together start together.
-    this.#timer = this.#timers.set(this.#stepEnd - this.#clock.mono(), () => this.#next());
+    this.#timer = this.#timers.set(this.#stepEnd - now, () => this.#next());
   }
 
   /** Plans the next step and waits for its end; steps that should have ended already follow each other at once. */
@@ -158,7 +159,7 @@ export class Accelerator {
       if (now - this.#stepEnd > LAG_MS_MAX) this.#stepEnd = now;
       this.#stepEnd += durationMs;
       if (this.#stepEnd > now) {
-        this.#await();
+        this.#await(now);
         return;
       }
       this.#finish();
@@ -166,10 +167,11 @@ export class Accelerator {
   }
 
   /** Ends are reckoned from each other, not from when timers fire, so that late timers do not slow the accelerator. */
-  #await(): void {
-    this.#timer = this.#timers.set(this.#stepEnd - this.#clock.mono(), () => {
-      if (this.#clock.mono() < this.#stepEnd) {
-        this.#await(); // timers may fire a fraction early
+  #await(now: number): void {
+    this.#timer = this.#timers.set(this.#stepEnd - now, () => {
+      const then = this.#clock.mono();
+      if (then < this.#stepEnd) {
+        this.#await(then); // timers may fire a fraction early
       } else {
         this.#finish();
         this.#next();
