@@ -179,11 +179,13 @@ async function textOf(found: Found, answer: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString('utf8');
 }
 
-/** `admin.listen` of a configuration file, as an address. */
+/** `admin.listen` of a configuration file, as an address that a client can ask. */
 async function configuredAdmin(file: string): Promise<string> {
-  const { parse } = await import('yaml');
-  const text = readIfThere(file);
-  if (text === undefined) throw failed(`there is no file ${file}`);
-  const { admin } = (parse(text) ?? {}) as { admin?: { listen?: string; tls?: unknown } };
-  return `${admin?.tls ? 'https' : 'http'}://${admin?.listen ?? '127.0.0.1:7071'}`;
+  const { loadConfig } = await import('../config/load.ts');
+  const loaded = loadConfig(file);
+  if (!loaded.ok) throw askedWrongly(`${file} cannot be used; \`armature check -c ${file}\` says why`);
+  const { listen, tls } = loaded.config.settings.admin;
+  // What listens on every address is asked on loopback.
+  const address = listen.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
+  return `${tls ? 'https' : 'http'}://${address}`;
 }
