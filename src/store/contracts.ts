@@ -12,6 +12,8 @@ export interface Store {
   readonly keys: Keys;
   readonly overlays: Overlays;
   readonly snapshots: Snapshots;
+  /** Called when events may have been stored, by whichever call; at times when none were. */
+  onStored: (() => void) | undefined;
   close(): Promise<void>;
 }
 
@@ -122,7 +124,7 @@ export interface Keys {
 
 /** A value changed while Armature runs; it stands over the value of the file. */
 export interface StoredOverlay {
-  /** The path of the value, such as `routes.chat.targets.0.weight`. */
+  /** The path of the value, such as `routes.chat.targets[0].weight`. */
   path: string;
   value: unknown;
   /** What the files said at this path when the overlay was put: an overlay contradicts a file that says something else since. Absent: nothing. */

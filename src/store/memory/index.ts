@@ -16,15 +16,18 @@ import { MemoryLedger } from './ledger.ts';
 export function memoryStore(): Store {
   const snapshots = new Map<number, StoredSnapshot>();
   const ledger = new MemoryLedger(snapshots);
-  return {
+  const store: Store = {
     ledger,
     keys: keysOver(ledger),
     overlays: overlaysOver(ledger),
     snapshots: snapshotsOver(ledger, snapshots),
+    onStored: undefined,
     async close() {
       ledger.close();
     },
   };
+  ledger.onAdded = () => store.onStored?.();
+  return store;
 }
 
 function keysOver(ledger: MemoryLedger): Store['keys'] {

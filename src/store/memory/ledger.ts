@@ -38,6 +38,7 @@ class Ranges {
 
 /** Events in an array, found by walking it. */
 export class MemoryLedger implements Ledger {
+  onAdded: (() => void) | undefined;
   #rows: Row[] = [];
   #ids = new Set<string>();
   #batches = new Map<string, Ranges>();
@@ -68,6 +69,7 @@ export class MemoryLedger implements Ledger {
         indexed: indexed(event),
       });
     }
+    this.onAdded?.();
   }
 
   async storeBatch(boot: string, sequence: number, events: readonly LedgerEvent[]): Promise<boolean> {

@@ -25,11 +25,13 @@ export class Database {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly #files: string;
+  readonly #onCommit: () => void;
   #suspect = false;
 
-  /** Opens the file, makes it where there is none, and brings its tables up to date. */
-  constructor(path: string) {
+  /** Opens the file, makes it where there is none, and brings its tables up to date. `onCommit` follows each transaction. */
+  constructor(path: string, onCommit: () => void) {
     this.path = path;
+    this.#onCommit = onCommit;
     this.#db = guard(() => new DatabaseSync(path, { timeout: BUSY_MS }));
     try {
       guard(() => this.#prepare());
@@ -81,6 +83,7 @@ export class Database {
         try {
           const result = work();
           this.#db.exec('COMMIT');
+          this.#onCommit();
           return result;
         } catch (error) {
           // A full disk may have rolled back already.

@@ -22,30 +22,36 @@ export interface SqliteOptions {
  * made anew: its keys, overlays, snapshots and newest events are carried over from what is still open.
  */
 export function sqliteStore(options: SqliteOptions): Store {
-  const file = new OpenFile(options);
+  // Opening the file commits already, before there is a store.
+  let store: Store | undefined;
+  const file = new OpenFile(options, () => store?.onStored?.());
   const database = () => file.database();
-  return {
+  store = {
     ledger: new SqliteLedger(database, options.clock),
     keys: sqliteKeys(database),
     overlays: sqliteOverlays(database),
     snapshots: sqliteSnapshots(database),
+    onStored: undefined,
     async close() {
       file.close();
     },
   };
+  return store;
 }
 
 /** Keeps a database open whatever happens to its file. */
 class OpenFile {
   readonly #options: SqliteOptions;
+  readonly #onCommit: () => void;
   #database: Database | undefined;
   #lookedMs: number;
   #closed = false;
 
-  constructor(options: SqliteOptions) {
+  constructor(options: SqliteOptions, onCommit: () => void) {
     this.#options = options;
+    this.#onCommit = onCommit;
     this.#lookedMs = options.clock.mono();
-    this.#database = new Database(options.path);
+    this.#database = new Database(options.path, onCommit);
   }
 
   database(): Database {
@@ -60,13 +66,13 @@ class OpenFile {
     // The log was removed, or a call failed: closing folds what is in the log into the file.
     open?.close();
     this.#database = undefined;
-    return (this.#database = new Database(path));
+    return (this.#database = new Database(path, this.#onCommit));
   }
 
   #replace(old: Database): Database {
     const { path, onLoss } = this.#options;
     const another = identityOf(path) !== undefined;
-    const fresh = new Database(path);
+    const fresh = new Database(path, this.#onCommit);
     const lost = another ? count(old) : rescue(old, fresh);
     old.close();
     onLoss?.(
