@@ -50,6 +50,9 @@ export interface CompletionRequest extends GenerationRequest {
   prompt: string | number[];
 }
 
+/** What llama.cpp's own server does where the caller says nothing: small models ramble without it. */
+const DEFAULTS = { temperature: 0.8, topP: 0.95, topK: 40, minP: 0.05 };
+
 const STOPS_MAX = 16;
 const STOP_CHARACTERS_MAX = 200;
 const TOP_LOGPROBS_MAX = 20;
@@ -85,11 +88,10 @@ const generation = {
     .nullish(),
 };
 
-const textPart = z.looseObject({
-  type: z.literal('text', 'this host reads text only'),
-  text: z.string(),
+const textPart = z.looseObject({ type: z.literal('text'), text: z.string() });
+const content = z.union([z.string(), z.array(textPart).min(1)], {
+  error: 'expected a text, or a list of parts of type text: this host reads nothing else',
 });
-const content = z.union([z.string(), z.array(textPart).min(1)]);
 const message = z.discriminatedUnion(
   'role',
   [
@@ -188,10 +190,10 @@ function common(read: Common): Omit<GenerationRequest, 'maxTokens' | 'topLogprob
   }
   return {
     sampling: {
-      temperature: read.temperature ?? 1,
-      topP: read.top_p ?? 1,
-      topK: Math.max(0, read.top_k ?? 0),
-      minP: read.min_p ?? 0,
+      temperature: read.temperature ?? DEFAULTS.temperature,
+      topP: read.top_p ?? DEFAULTS.topP,
+      topK: Math.max(0, read.top_k ?? DEFAULTS.topK),
+      minP: read.min_p ?? DEFAULTS.minP,
       seed: read.seed ?? undefined,
       presencePenalty: read.presence_penalty ?? 0,
       frequencyPenalty: read.frequency_penalty ?? 0,

@@ -1,0 +1,273 @@
+import { availableParallelism } from 'node:os';
+import type {
+  ChatHistoryItem,
+  ChatWrapper,
+  Llama,
+  LlamaContextSequence,
+  LlamaGrammar,
+  LlamaModel,
+  Token,
+} from 'node-llama-cpp';
+import type { Random } from '../../kernel/random.ts';
+import { badRequest } from '../fault.ts';
+import { Places } from '../places.ts';
+import { grammarSchema } from './json-schema.ts';
+import type { ChatMessage, Sampling, Shape } from './request.ts';
+import { Sequences } from './sequences.ts';
+import { TextCutter } from './text-cutter.ts';
+import { type DrawnToken, drawTokens } from './tokens.ts';
+
+/**
+ * Tokens that are computed in one go, of all sequences together. llama.cpp cannot be stopped within one: with 64, a
+ * caller that leaves frees the machine within about 0.2 s, and reading prompts is no slower than with 512.
+ */
+const BATCH_TOKENS = 64;
+/** Requests that may wait for a sequence; the gateway's own limits lie below by default. */
+const WAITING_MAX = 256;
+/** A token that ends in the middle of a character waits for the next ones, but never for more than make one up. */
+const CHARACTER_TOKENS_MAX = 8;
+/** llama.cpp's grammars let line ends follow the value for ever: this many of them are its end. */
+const GRAMMAR_END = '\n\n\n\n';
+
+export interface EngineOptions {
+  modelPath: string;
+  threads: number | undefined;
+  sequences: number;
+  contextTokensMax: number;
+  random: Random;
+}
+
+/** One request, read and counted. */
+export interface Job {
+  prompt: Token[];
+  maxTokens: number;
+  sampling: Sampling;
+  stop: string[];
+  grammar: LlamaGrammar | undefined;
+  topLogprobs: number | undefined;
+}
+
+/** Text that has become certain, and the tokens that made it. */
+export interface Piece {
+  text: string;
+  tokens: DrawnToken[];
+}
+
+export interface Summary {
+  finish: 'stop' | 'length' | 'left';
+  promptTokens: number;
+  /** Of them, those that a former request had left. */
+  cachedTokens: number;
+  /** The one that ended the answer included. */
+  answerTokens: number;
+}
+
+/** One model in memory, generating for several requests together. */
+export class LlamaEngine {
+  readonly contextTokensMax: number;
+  readonly places: Places;
+  readonly #llama: Llama;
+  readonly #library: typeof import('node-llama-cpp');
+  readonly #model: LlamaModel;
+  readonly #wrapper: ChatWrapper;
+  readonly #sequences: Sequences;
+  readonly #sequenceCount: number;
+  readonly #random: Random;
+
+  private constructor(
+    library: typeof import('node-llama-cpp'),
+    llama: Llama,
+    model: LlamaModel,
+    sequences: LlamaContextSequence[],
+    options: EngineOptions,
+  ) {
+    this.#library = library;
+    this.#llama = llama;
+    this.#model = model;
+    this.#wrapper = chatWrapper(library, model);
+    this.#sequences = new Sequences(sequences);
+    this.#sequenceCount = sequences.length;
+    this.#random = options.random;
+    this.contextTokensMax = options.contextTokensMax;
+    this.places = new Places(sequences.length, WAITING_MAX);
+  }
+
+  /** Loads the library, the model and its context; rejects in words for a person where the model cannot be served so. */
+  static async load(options: EngineOptions): Promise<LlamaEngine> {
+    // An optional dependency: nothing but this host needs it.
+    const library = await import('node-llama-cpp');
+    // Its threads spin while they wait for each other, so more of them than free cores make everything slower.
+    const threads = options.threads ?? Math.max(1, Math.floor(availableParallelism() / 2));
+    const llama = await library.getLlama({
+      gpu: false,
+      build: 'never',
+      skipDownload: true,
+      progressLogs: false,
+      maxThreads: threads,
+      logLevel: library.LlamaLogLevel.error,
+      logger: (_level, message) => void process.stderr.write(`llama.cpp: ${message.trimEnd()}\n`),
+    });
+    const model = await llama.loadModel({ modelPath: options.modelPath });
+    if (options.contextTokensMax > model.trainContextSize) {
+      throw new Error(
+        `host.contextTokensMax is ${options.contextTokensMax}, but the model was trained for ${model.trainContextSize} tokens`,
+      );
+    }
+    const context = await model.createContext({
+      sequences: options.sequences,
+      contextSize: options.contextTokensMax,
+      batchSize: BATCH_TOKENS,
+      threads,
+    });
+    const sequences = Array.from({ length: options.sequences }, () => context.getSequence());
+    return new LlamaEngine(library, llama, model, sequences, options);
+  }
+
+  async dispose(): Promise<void> {
+    await this.#llama.dispose();
+  }
+
+  /** Share of the cache that running requests hold, 0 to 1. */
+  get cacheUsed(): number {
+    return this.#sequences.tokensHeld / (this.#sequenceCount * this.contextTokensMax);
+  }
+
+  /** The prompt that the model's own template makes of a conversation. Special tokens in what callers wrote stay text. */
+  chatPrompt(messages: readonly ChatMessage[]): Token[] {
+    const history: ChatHistoryItem[] = messages.map(({ role, text }) =>
+      role === 'assistant' ? { type: 'model', response: [text] } : { type: role, text },
+    );
+    const last = messages.at(-1);
+    if (last?.role === 'assistant') {
+      throw badRequest("the last message must not be the assistant's own", 'messages');
+    }
+    history.push({ type: 'model', response: [] });
+    return this.#wrapper
+      .generateContextState({ chatHistory: history })
+      .contextText.tokenize(this.#model.tokenizer);
+  }
+
+  textPrompt(prompt: string | number[]): Token[] {
+    if (typeof prompt === 'string') {
+      const tokens = this.#model.tokenize(prompt);
+      const { bos, shouldPrependBosToken } = this.#model.tokens;
+      return shouldPrependBosToken && bos !== null ? [bos, ...tokens] : tokens;
+    }
+    const count = this.#model.fileInfo.metadata.tokenizer.ggml.tokens.length;
+    const unknown = prompt.find((token) => token >= count);
+    if (unknown !== undefined)
+      throw badRequest(`prompt: the model has ${count} tokens, there is no ${unknown}`, 'prompt');
+    return prompt as Token[];
+  }
+
+  /** What holds an answer to its shape. */
+  async grammarOf(shape: Shape): Promise<LlamaGrammar | undefined> {
+    if (shape.kind === 'text') return undefined;
+    if (shape.kind === 'json') return this.#llama.getGrammarFor('json');
+    const schema = grammarSchema(shape.schema) as Parameters<Llama['createGrammarForJsonSchema']>[0];
+    return this.#llama.createGrammarForJsonSchema(schema);
+  }
+
+  /** The text of one token, as log-probabilities tell it. */
+  textOf(token: Token): string {
+    return this.#model.detokenize([token], true);
+  }
+
+  /**
+   * Generates an answer, together with those of other requests. Waits for a free sequence, throws tooBusy when too many
+   * wait already, and ends with `left` soon after the caller has gone.
+   */
+  async *generate(job: Job, gone: AbortSignal): AsyncGenerator<Piece, Summary, void> {
+    const summary: Summary = {
+      finish: 'left',
+      promptTokens: job.prompt.length,
+      cachedTokens: 0,
+      answerTokens: 0,
+    };
+    if (!(await this.places.take(gone))) return summary;
+    try {
+      const sequence = this.#sequences.take(job.prompt);
+      try {
+        summary.cachedTokens = await this.#read(sequence, job, gone);
+        if (gone.aborted) return summary;
+        return yield* this.#answer(sequence, job, gone, summary);
+      } finally {
+        this.#sequences.give(sequence);
+      }
+    } finally {
+      this.places.release();
+    }
+  }
+
+  /** Reads all of the prompt but its last token, and gives how much of it the sequence knew already. */
+  async #read(sequence: LlamaContextSequence, { prompt, sampling }: Job, gone: AbortSignal): Promise<number> {
+    const end = prompt.length - 1;
+    // What is read in other pieces comes out different in the last digits: with a seed, an answer is to come again.
+    if (sampling.seed === undefined) await sequence.adaptStateToTokens(prompt.slice(0, end), false);
+    else await sequence.clearHistory();
+    const known = sequence.nextTokenIndex;
+    for (let at = known; at < end && !gone.aborted; at += BATCH_TOKENS) {
+      await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, Math.min(at + BATCH_TOKENS, end)));
+    }
+    return known;
+  }
+
+  async *#answer(
+    sequence: LlamaContextSequence,
+    job: Job,
+    gone: AbortSignal,
+    summary: Summary,
+  ): AsyncGenerator<Piece, Summary, void> {
+    const { grammar, sampling } = job;
+    const cutter = new TextCutter(grammar ? [...job.stop, GRAMMAR_END] : job.stop);
+    const draws = drawTokens(sequence, job.prompt.at(-1)!, {
+      sampling,
+      seed: (sampling.seed ?? Math.floor(this.#random.next() * 2 ** 32)) >>> 0,
+      bias: this.#bias(sampling),
+      grammar: grammar && new this.#library.LlamaGrammarEvaluationState({ model: this.#model, grammar }),
+      topLogprobs: job.topLogprobs,
+    });
+
+    let unspoken: Token[] = []; // Tokens that end in the middle of a character.
+    let untold: DrawnToken[] = []; // Tokens whose text is held back.
+    for await (const drawn of draws) {
+      if (gone.aborted) return summary;
+      summary.answerTokens++;
+      if (this.#model.isEogToken(drawn.token)) {
+        summary.finish = 'stop';
+        break;
+      }
+      unspoken.push(drawn.token);
+      untold.push(drawn);
+      let text = this.#model.detokenize(unspoken);
+      if (text.endsWith('\uFFFD') && unspoken.length < CHARACTER_TOKENS_MAX) text = '';
+      else unspoken = [];
+      const certain = cutter.push(text);
+      if (certain !== '') {
+        yield { text: certain, tokens: untold };
+        untold = [];
+      }
+      if (cutter.stopped || summary.answerTokens === job.maxTokens) {
+        summary.finish = cutter.stopped ? 'stop' : 'length';
+        break;
+      }
+    }
+    const rest = cutter.push(this.#model.detokenize(unspoken)) + cutter.end();
+    if (rest !== '') yield { text: grammar ? rest.trimEnd() : rest, tokens: untold };
+    return summary;
+  }
+
+  #bias(sampling: Sampling) {
+    if (sampling.bias.size === 0) return undefined;
+    const bias = new this.#library.TokenBias(this.#model.tokenizer);
+    for (const [token, logit] of sampling.bias) bias.set(token as Token, { logit });
+    return bias;
+  }
+}
+
+/** The template that came with the model, or what the library thinks fits where there is none. */
+function chatWrapper(library: typeof import('node-llama-cpp'), model: LlamaModel): ChatWrapper {
+  const template = model.fileInfo.metadata.tokenizer.chat_template;
+  if (template === undefined) return library.resolveChatWrapper(model);
+  return new library.JinjaTemplateChatWrapper({ template, tokenizer: model.tokenizer });
+}
