@@ -1,0 +1,23 @@
+"""llama.cpp's own server out of xllamacpp: MODEL PORT [embedding]"""
+
+import sys
+import threading
+
+import xllamacpp
+
+params = xllamacpp.CommonParams()
+params.model.path = sys.argv[1]
+params.model_alias = ["smollm2"]
+params.hostnames = ["127.0.0.1"]
+params.port = int(sys.argv[2])
+params.n_ctx = 4096
+params.n_parallel = 2
+# llama.cpp's threads wait for each other by spinning: more of them than free cores are slower than one.
+params.cpuparams.n_threads = 1
+params.cpuparams_batch.n_threads = 1
+params.warmup = False
+params.endpoint_metrics = True
+params.embedding = "embedding" in sys.argv[3:]
+
+server = xllamacpp.Server(params)
+threading.Event().wait()
