@@ -16,21 +16,29 @@ const listenerTls = z
   .describe('Serves https instead of http.');
 
 const gateway = z.strictObject({
-  listen: address.prefault('127.0.0.1:7070').describe('Where callers come in. Beyond loopback only with `tenants`.'),
+  listen: address
+    .prefault('127.0.0.1:7070')
+    .describe('Where callers come in. Beyond loopback only with `tenants`.'),
   tls: listenerTls.optional(),
   workers: whole(1, 256).default(1).describe('Processes that serve callers.'),
   bodyBytesMax: size.prefault('8MiB').describe('The largest request body.'),
   bufferBytesMax: size.prefault('512MiB').describe('All bodies and buffers of one worker together.'),
-  factsMax: whole(100).default(100_000).describe('Records that wait while control is away; beyond it they become counts.'),
+  factsMax: whole(100)
+    .default(100_000)
+    .describe('Records that wait while control is away; beyond it they become counts.'),
   recordsPerSecondMax: whole(0)
     .default(100)
-    .describe('Full decision records a worker keeps per second; above it, one example and a count for each kind.'),
+    .describe(
+      'Full decision records a worker keeps per second; above it, one example and a count for each kind.',
+    ),
   drain: duration.prefault('30s').describe('How long running requests may finish after SIGTERM.'),
   drainDelay: duration.prefault('0ms').describe('How long requests are still taken after SIGTERM, unready.'),
 });
 
 const admin = z.strictObject({
-  listen: address.prefault('127.0.0.1:7071').describe('Console, metrics and API. Beyond loopback only with `tokens`.'),
+  listen: address
+    .prefault('127.0.0.1:7071')
+    .describe('Console, metrics and API. Beyond loopback only with `tokens`.'),
   tls: listenerTls.optional(),
   tokens: z
     .array(
@@ -63,14 +71,20 @@ const coordination = z.strictObject({
 });
 
 export const settingsSchema = z.strictObject({
-  include: z.array(z.string()).default([]).describe('Further files, e.g. conf.d/*.yaml; relative to this one.'),
+  include: z
+    .array(z.string())
+    .default([])
+    .describe('Further files, e.g. conf.d/*.yaml; relative to this one.'),
   gateway: gateway.prefault({}),
   admin: admin.prefault({}),
   store: store.prefault({}),
   coordination: coordination.prefault({}),
   backends: z.record(name, backend).default({}),
   routes: z.record(name, route).default({}),
-  tenants: z.record(name, tenant).optional().describe('Who may call. Without it one open tenant exists, on loopback only.'),
+  tenants: z
+    .record(name, tenant)
+    .optional()
+    .describe('Who may call. Without it one open tenant exists, on loopback only.'),
   models: z.record(name, model).default({}),
   pipelines: z.record(name, pipeline).default({}),
 });

@@ -4,7 +4,11 @@ import { duration, hash, name, rate, whole } from './values.ts';
 const rung = z.union(
   [
     z.strictObject({ backend: name.describe('Another backend.') }),
-    z.strictObject({ cached: z.strictObject({ staleMax: duration.prefault('10m') }).describe('An answer given before to the same request.') }),
+    z.strictObject({
+      cached: z
+        .strictObject({ staleMax: duration.prefault('10m') })
+        .describe('An answer given before to the same request.'),
+    }),
     z.strictObject({ answer: z.string().min(1).describe('A fixed text, for chat and completions.') }),
   ],
   { error: 'expected one of { backend }, { cached } or { answer }' },
@@ -68,7 +72,10 @@ export const tenant = z.strictObject({
       concurrency: whole(1).optional(),
     })
     .prefault({}),
-  keys: z.array(z.strictObject({ hash })).default([]).describe('Keys made elsewhere; others are made by `armature keys create`.'),
+  keys: z
+    .array(z.strictObject({ hash }))
+    .default([])
+    .describe('Keys made elsewhere; others are made by `armature keys create`.'),
 });
 
 const template = z.string();
@@ -76,13 +83,25 @@ const template = z.string();
 const stage = z.strictObject({
   route: name.describe('A name under `routes`.'),
   after: z.array(name).default([]).describe('Stages that must have answered.'),
-  budget: z.union([z.literal('auto'), duration], { error: 'expected auto or a duration such as 60ms' }).optional(),
+  budget: z
+    .union([z.literal('auto'), duration], { error: 'expected auto or a duration such as 60ms' })
+    .optional(),
   input: template.optional().describe('One user message, as a template.'),
-  messages: z.array(z.looseObject({ role: z.string(), content: z.union([template, z.array(z.unknown())]) })).optional(),
+  messages: z
+    .array(z.looseObject({ role: z.string(), content: z.union([template, z.array(z.unknown())]) }))
+    .optional(),
   onFailure: z
-    .union([z.literal('skip'), z.literal('fail'), z.strictObject({ use: z.string() }), z.strictObject({ route: name })], {
-      error: 'expected skip, fail, { use } or { route }',
-    })
+    .union(
+      [
+        z.literal('skip'),
+        z.literal('fail'),
+        z.strictObject({ use: z.string() }),
+        z.strictObject({ route: name }),
+      ],
+      {
+        error: 'expected skip, fail, { use } or { route }',
+      },
+    )
     .default('fail'),
   stream: z.boolean().default(false),
 });

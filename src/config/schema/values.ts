@@ -71,4 +71,7 @@ export const hash = z
   .regex(/^sha256:[0-9a-f]{64}$/, 'expected sha256: and 64 lower-case hexadecimal digits');
 
 /** A value that is never printed. References such as ${env:NAME} and ${file:PATH} have been resolved before it is checked. */
-export const secret = z.string().min(1, 'expected a value that is not empty').meta({ title: 'secret', secret: true });
+export const secret = z
+  .string()
+  .min(1, 'expected a value that is not empty')
+  .meta({ title: 'secret', secret: true });

@@ -1,0 +1,230 @@
+import type { Notice } from './faults.ts';
+import { nearest } from './nearest.ts';
+import { checkPipelines } from './pipeline-checks.ts';
+import type { Path } from './places.ts';
+import { UNRESOLVED } from './references.ts';
+import { OPENAI_ENGINES, type RemoteBackendSettings, type Settings } from './schema/index.ts';
+import { at, isMap, select } from './shape.ts';
+import type { Draft } from './sources.ts';
+
+export type NoticeDraft = Pick<Notice, 'code' | 'message'> & { path: Path };
+
+/** Settings without what is faulty in itself, and the paths of what was left out. */
+export interface Sound {
+  settings: Settings;
+  leftOut: ReadonlySet<string>;
+}
+
+type Section = 'backends' | 'routes' | 'tenants' | 'models' | 'pipelines';
+
+/** What is found by checking parts of a configuration against one another. */
+export class Findings {
+  readonly faults: Draft[] = [];
+  readonly notices: NoticeDraft[] = [];
+  /** Every name under a section, also of entries that are faulty themselves. */
+  readonly names: Record<Section, readonly string[]>;
+  readonly leftOut: ReadonlySet<string>;
+
+  constructor(document: Record<string, unknown>, leftOut: ReadonlySet<string>) {
+    const namesOf = (section: string): string[] => {
+      const map = at(document, section);
+      return isMap(map) ? Object.keys(map) : [];
+    };
+    this.names = Object.fromEntries(
+      SECTIONS.map((section) => [section, namesOf(section)]),
+    ) as Findings['names'];
+    this.leftOut = leftOut;
+  }
+
+  fault(code: Draft['code'], path: Path, message: string, more: Partial<Draft> = {}): void {
+    this.faults.push({ code, path, at: 'value', message, ...more });
+  }
+
+  /** Refuses a name that is not among those it may be. `what` is such as `backend`. */
+  known(name: string, names: readonly string[], what: string, path: Path): void {
+    if (names.includes(name)) return;
+    const like = nearest(name, names);
+    const some = names.slice(0, 12).join(', ') + (names.length > 12 ? ', ...' : '');
+    const hint = like
+      ? `did you mean "${like}"?`
+      : names.length > 0
+        ? `there are: ${some}`
+        : `there is no ${what} at all`;
+    this.fault('unknown-name', path, `there is no ${what} "${name}"`, {
+      expected: like ?? `the name of a ${what}`,
+      found: JSON.stringify(name),
+      hint,
+    });
+  }
+}
+
+/**
+ * Checks what parts of a configuration say about one another. `document` is the configuration as it was written, with
+ * what is faulty in itself.
+ */
+export function crossCheck({ settings, leftOut }: Sound, document: Record<string, unknown>): Findings {
+  const findings = new Findings(document, leftOut);
+  checkNames(document, findings);
+  checkListeners(settings, findings);
+  for (const [name, backend] of Object.entries(settings.backends)) {
+    if ('endpoints' in backend) checkRemote(backend, ['backends', name], findings);
+  }
+  checkRoutes(settings, findings);
+  checkTenants(settings, findings);
+  checkPipelines(settings, findings);
+  return findings;
+}
+
+/** Where names of other parts stand, and of which. */
+const NAMES: readonly { pattern: string; what: string; sections: readonly Section[] }[] = [
+  { pattern: 'routes.*.targets.*.backend', what: 'backend', sections: ['backends'] },
+  { pattern: 'routes.*.ladder.*.backend', what: 'backend', sections: ['backends'] },
+  { pattern: 'routes.*.shadow.*.backend', what: 'backend', sections: ['backends'] },
+  { pattern: 'tenants.*.routes.*', what: 'route or pipeline', sections: ['routes', 'pipelines'] },
+  { pattern: 'pipelines.*.stages.*.route', what: 'route', sections: ['routes'] },
+  { pattern: 'pipelines.*.stages.*.onFailure.route', what: 'route', sections: ['routes'] },
+];
+
+function checkNames(document: Record<string, unknown>, findings: Findings): void {
+  for (const { pattern, what, sections } of NAMES) {
+    const names = sections.flatMap((section) => findings.names[section]);
+    for (const { path, value } of select(document, pattern.split('.'))) {
+      if (typeof value === 'string' && value !== UNRESOLVED) findings.known(value, names, what, path);
+    }
+  }
+  for (const { path, value } of select(document, ['backends', '*'])) {
+    const model = at(value, 'model');
+    if (at(value, 'engine') !== 'local' || typeof model !== 'string' || model === UNRESOLVED) continue;
+    findings.known(model, findings.names.models, 'model', [...path, 'model']);
+  }
+}
+
+/** `localhost`, 127.0.0.0/8 or ::1. Any other name may stand for an address that others reach. */
+export function isLoopback(listen: string): boolean {
+  const host = listen.slice(0, listen.lastIndexOf(':')).replace(/^\[|\]$/g, '');
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function checkListeners({ gateway, admin }: Settings, findings: Findings): void {
+  if (!isLoopback(gateway.listen) && findings.names.tenants.length === 0) {
+    const message = `${gateway.listen} can be reached from other machines, and without tenants anybody may call`;
+    const hint = 'add tenants with keys, or listen on 127.0.0.1';
+    findings.fault('contradiction', ['gateway', 'listen'], message, {
+      expected: 'a loopback address, or tenants',
+      found: gateway.listen,
+      hint,
+    });
+  }
+  if (!isLoopback(admin.listen) && admin.tokens.length === 0 && !findings.leftOut.has('admin.tokens')) {
+    const message = `${admin.listen} can be reached from other machines, and without admin.tokens anybody may change everything`;
+    const hint = 'add admin.tokens, or listen on 127.0.0.1';
+    findings.fault('contradiction', ['admin', 'listen'], message, {
+      expected: 'a loopback address, or admin.tokens',
+      found: admin.listen,
+      hint,
+    });
+  }
+  if (gateway.listen === admin.listen && !gateway.listen.endsWith(':0')) {
+    findings.fault(
+      'contradiction',
+      ['admin', 'listen'],
+      `gateway.listen and admin.listen are both ${admin.listen}`,
+    );
+  }
+  if (gateway.bodyBytesMax > gateway.bufferBytesMax) {
+    const message = `gateway.bodyBytesMax (${gateway.bodyBytesMax} bytes) is above gateway.bufferBytesMax (${gateway.bufferBytesMax} bytes), which bounds all bodies together`;
+    findings.fault('contradiction', ['gateway', 'bodyBytesMax'], message);
+  }
+}
+
+function checkRemote(backend: RemoteBackendSettings, path: Path, findings: Findings): void {
+  const openai = (OPENAI_ENGINES as readonly string[]).includes(backend.engine);
+  const seen = new Set<string>();
+  for (const [index, endpoint] of backend.endpoints.entries()) {
+    const where = [...path, 'endpoints', index];
+    if (seen.has(endpoint)) findings.fault('contradiction', where, `${endpoint} stands in the list twice`);
+    seen.add(endpoint);
+    const { pathname } = new URL(endpoint);
+    if (openai && !/\/v\d[a-z0-9]*(\/|$)/.test(pathname)) {
+      const message = `the address of an engine with OpenAI's API usually ends with /v1: requests go to ${endpoint}/chat/completions`;
+      findings.notices.push({ code: 'looks-wrong', path: where, message });
+    } else if (!openai && /\/v2$/.test(pathname)) {
+      const message = `the address of an OIP engine is written without /v2: requests go to ${endpoint}/v2/models/...`;
+      findings.notices.push({ code: 'looks-wrong', path: where, message });
+    }
+  }
+  const { gauges, endpoints, tls } = backend;
+  if (gauges && gauges.length > 1 && gauges.length !== endpoints.length) {
+    const message = `${gauges.length} gauges for ${endpoints.length} endpoints: expected one for all, or one for each in the same order`;
+    findings.fault('contradiction', [...path, 'gauges'], message, {
+      expected: `1 or ${endpoints.length} addresses`,
+      found: `${gauges.length} addresses`,
+    });
+  }
+  if (tls && (tls.cert === undefined) !== (tls.key === undefined)) {
+    const lacking = tls.cert === undefined ? 'cert' : 'key';
+    findings.fault(
+      'contradiction',
+      [...path, 'tls'],
+      `a client certificate needs cert and key; ${lacking} is missing`,
+    );
+  }
+}
+
+function checkRoutes({ routes }: Settings, findings: Findings): void {
+  for (const [name, route] of Object.entries(routes)) {
+    const path = ['routes', name];
+    if (findings.names.pipelines.includes(name)) {
+      const hint = 'callers name either as model: rename one';
+      findings.fault('contradiction', path, `a pipeline has the name "${name}" too`, { at: 'key', hint });
+    }
+    const seen = new Set<string>();
+    for (const [index, { backend }] of route.targets.entries()) {
+      if (seen.has(backend)) {
+        const where = [...path, 'targets', index, 'backend'];
+        findings.fault('contradiction', where, `the backend "${backend}" is a target twice`, {
+          hint: 'give one target the whole weight',
+        });
+      }
+      seen.add(backend);
+    }
+    if (route.targets.every(({ weight }) => weight === 0)) {
+      findings.fault(
+        'contradiction',
+        [...path, 'targets'],
+        'all weights are 0, so that no target is ever used',
+        {
+          expected: 'a weight above 0',
+          found: 'weights of 0',
+        },
+      );
+    }
+  }
+}
+
+function checkTenants({ tenants = {}, admin }: Settings, findings: Findings): void {
+  const owners = new Map<string, string>();
+  for (const [name, tenant] of Object.entries(tenants)) {
+    for (const [index, { hash }] of tenant.keys.entries()) {
+      const owner = owners.get(hash);
+      if (owner !== undefined) {
+        findings.fault(
+          'contradiction',
+          ['tenants', name, 'keys', index, 'hash'],
+          `the same key belongs to tenant "${owner}"`,
+        );
+      }
+      owners.set(hash, name);
+    }
+  }
+  const names = new Set<string>();
+  for (const [index, token] of admin.tokens.entries()) {
+    if (names.has(token.name))
+      findings.fault(
+        'contradiction',
+        ['admin', 'tokens', index, 'name'],
+        `two tokens are named "${token.name}"`,
+      );
+    names.add(token.name);
+  }
+}

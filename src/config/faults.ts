@@ -1,0 +1,75 @@
+/** What is wrong with a configuration, and how a person is told. */
+
+export type FaultCode =
+  | 'unreadable'
+  | 'yaml'
+  | 'duplicate-key'
+  | 'include'
+  | 'reference'
+  | 'unknown-key'
+  | 'missing-key'
+  | 'bad-value'
+  | 'bad-name'
+  | 'unknown-name'
+  | 'contradiction'
+  | 'overlay-conflict';
+
+export interface Fault {
+  code: FaultCode;
+  file: string;
+  /** Line and column count from 1; both are 0 where the value stands in no file, but in an overlay. */
+  line: number;
+  column: number;
+  /** Such as `routes.chat.deadline`; empty for the file as a whole. */
+  path: string;
+  /** One sentence, complete without the other members. Never holds a secret's value. */
+  message: string;
+  expected?: string;
+  /** What stands there, cut short; secrets are not shown. */
+  found?: string;
+  hint?: string;
+  excerpt?: Excerpt;
+}
+
+/** The line that a fault is on, secrets blotted out. */
+export interface Excerpt {
+  text: string;
+  /** Where the marks under the line begin, from 0, and how many they are. */
+  mark: number;
+  length: number;
+}
+
+/** Something that is no fault, but must not go unsaid. */
+export interface Notice {
+  code: 'no-effect-yet' | 'empty' | 'looks-wrong' | 'overlay';
+  file: string;
+  line: number;
+  column: number;
+  path: string;
+  message: string;
+}
+
+/** A fault as people read it: place, path and cause; the line it is on; the hint. */
+export function formatFault(fault: Fault): string {
+  const lines = [`${formatPlace(fault)}: ${fault.path === '' ? '' : `${fault.path}: `}${fault.message}`];
+  if (fault.excerpt) {
+    const { text, mark, length } = fault.excerpt;
+    lines.push(`    ${text}`, `    ${' '.repeat(mark)}${'^'.repeat(length)}`);
+  }
+  if (fault.hint) lines.push(`  hint: ${fault.hint}`);
+  return lines.join('\n');
+}
+
+/** All faults, and how many there are. */
+export function formatFaults(faults: readonly Fault[]): string {
+  const count = faults.length === 1 ? '1 fault' : `${faults.length} faults`;
+  return [...faults.map(formatFault), `${count} in the configuration`].join('\n');
+}
+
+export function formatNotice(notice: Notice): string {
+  return `${formatPlace(notice)}: ${notice.path === '' ? '' : `${notice.path}: `}${notice.message}`;
+}
+
+export function formatPlace({ file, line, column }: { file: string; line: number; column: number }): string {
+  return line === 0 ? file : `${file}:${line}:${column}`;
+}
