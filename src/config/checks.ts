@@ -30,9 +30,13 @@ export class Findings {
       const map = at(document, section);
       return isMap(map) ? Object.keys(map) : [];
     };
-    this.names = Object.fromEntries(
-      SECTIONS.map((section) => [section, namesOf(section)]),
-    ) as Findings['names'];
+    this.names = {
+      backends: namesOf('backends'),
+      routes: namesOf('routes'),
+      tenants: namesOf('tenants'),
+      models: namesOf('models'),
+      pipelines: namesOf('pipelines'),
+    };
     this.leftOut = leftOut;
   }
 
