@@ -12,6 +12,7 @@ describe('import boundaries', () => {
     ['src/control/main.ts', 'src/api/app.ts'],
     ['src/cli/up.ts', 'src/supervisor/run.ts'],
     ['test/e2e/up.test.ts', 'src/cli/program.ts'],
+    ['src/gateway/leases/leased.test.ts', 'src/control/leases/book.ts'],
   ])('%s may import %s', (from, to) => {
     expect(forbidden(from, to)).toBeUndefined();
   });
