@@ -4,6 +4,7 @@ import type { Random } from '../kernel/random.ts';
 import type { TimerHandle, Timers } from '../kernel/timers.ts';
 import { type Store, type StoredEvent, StoreError } from '../store/contracts.ts';
 import type { Fact, LedgerEvent } from './contracts.ts';
+import { type EventDraft, eventMaker } from './event-maker.ts';
 import { eventOf } from './facts.ts';
 import { Followers, type FollowQuery } from './follow.ts';
 import { Retention, type RetentionLimits } from './retention.ts';
@@ -14,9 +15,6 @@ const WAITING_MAX = 10_000;
 const WRITTEN_MAX = 500;
 const RETRY_MS_FIRST = 500;
 const RETRY_MS_MAX = 30_000;
-
-/** What happens, without the id and time that the ledger gives it. */
-export type EventDraft = Omit<LedgerEvent, 'id' | 'at'>;
 
 export interface LedgerOptions {
   store: Store;
@@ -34,6 +32,8 @@ export interface LedgerOptions {
  */
 export class LedgerService {
   readonly store: Store;
+  /** Gives a draft its id and time without storing it: for what is stored together with a key, an overlay or a snapshot. */
+  readonly event: (draft: EventDraft) => LedgerEvent;
   readonly #options: LedgerOptions;
   readonly #makeId: (wallMs: number) => string;
   readonly #followers: Followers;
@@ -54,6 +54,7 @@ export class LedgerService {
   constructor(options: LedgerOptions) {
     this.store = options.store;
     this.#options = options;
+    this.event = eventMaker(options.clock, options.random);
     this.#makeId = idMaker('ev', options.random);
     this.#followers = new Followers(options.store.ledger, options.timers);
     this.#retention = new Retention(options.store.ledger, options.clock, options.timers, (error) =>
@@ -75,12 +76,6 @@ export class LedgerService {
   /** What the store said when it last could not be written; undefined while all is well. */
   get trouble(): StoreError | undefined {
     return this.#trouble;
-  }
-
-  /** Gives a draft its id and time without storing it: for what is stored together with a key, an overlay or a snapshot. */
-  event(draft: EventDraft): LedgerEvent {
-    const wallMs = this.#options.clock.wall();
-    return { id: this.#makeId(wallMs), at: new Date(wallMs).toISOString(), ...draft };
   }
 
   /** Stores an event as soon as it can be; gives it at once, so that its id can be a cause of others. */
@@ -200,7 +195,7 @@ export class LedgerService {
     const count = this.#untold;
     this.#untold = 0;
     if (count > 0) {
-      this.append({ type: 'events-lost', subject: 'ledger', actor: 'armature', causes: [], data: { count } });
+      this.append({ type: 'events-lost', subject: 'ledger', data: { count } });
     }
     this.#write();
   }
