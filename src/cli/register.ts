@@ -8,5 +8,6 @@ export interface Entry {
 
 /** Every command, in the order of `armature --help`. Adding one is a file beside this one and a line here. */
 export const register: Record<string, Entry> = {
+  check: { summary: 'check a configuration file', load: () => import('./check.ts') },
   completion: { summary: 'print completions for a shell', load: () => import('./completion.ts') },
 };

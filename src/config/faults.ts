@@ -66,6 +66,21 @@ export function formatFaults(faults: readonly Fault[]): string {
   return [...faults.map(formatFault), `${count} in the configuration`].join('\n');
 }
 
+/** Faults as the API and `armature check --json` give them: the same members always, null where there is nothing to say. */
+export function faultsAsJson(faults: readonly Fault[]): Record<string, string | number | null>[] {
+  return faults.map(({ file, line, column, path, code, message, expected, found, hint }) => ({
+    file,
+    line,
+    column,
+    path,
+    code,
+    message,
+    expected: expected ?? null,
+    found: found ?? null,
+    hint: hint ?? null,
+  }));
+}
+
 export function formatNotice(notice: Notice): string {
   return `${formatPlace(notice)}: ${notice.path === '' ? '' : `${notice.path}: `}${notice.message}`;
 }

@@ -9,6 +9,9 @@ import { bare, definition, mapLeaves, marked } from './shape.ts';
 import { findSecrets, type Secrets, type Sources } from './sources.ts';
 import { validate } from './validate.ts';
 
+/** Read where no file is named. */
+export const CONFIG_FILE = 'armature.yaml';
+
 /** Where a value comes from. Values that come from nowhere are defaults. */
 export type Origin =
   | { kind: 'file'; file: string; line: number; column: number }
