@@ -41,7 +41,7 @@ export type GatewayToControl =
    */
   | { type: 'lease-ask'; key: string; want: number; total: number }
   | { type: 'lease-return'; key: string; units: number; want: number }
-  /** The worker has returned all that it holds of the key and asks for no more; what is still granted comes back. */
+  /** The worker asks for no more of the key; what it holds and what is still granted comes back as it is not in use. */
   | { type: 'lease-forget'; key: string }
   | { type: 'reply'; ask: number; data: unknown };
 

@@ -1,8 +1,10 @@
-import type { Fact, RequestRecord } from '../../events/contracts.ts';
+import type { Fact } from '../../events/contracts.ts';
+import type { FactSink } from '../contracts.ts';
 
 /** Kinds counted apart at one time; all that are beyond it share one count. */
 export const GROUPS_MAX = 10_000;
 
+export type EndedRequest = Parameters<FactSink['wantsRecord']>[0];
 type Group = Extract<Fact, { kind: 'group' }>;
 
 const REST = '(other)';
@@ -17,13 +19,13 @@ export class Groups {
   }
 
   /**
-   * True when the record is the first of its kind and there is room to keep it: it becomes the example, and is not counted
-   * here. Without room the first one is counted too, and only its id is known.
+   * True when the request is the first of its kind and there is room to keep its record: it becomes the example, and is not
+   * counted here. Without room the first one is counted too, and only its id is known.
    */
-  add(record: RequestRecord, room: boolean): boolean {
-    const second = Math.floor(record.wallMs / 1000);
-    const reason = record.code ?? record.outcome;
-    const key = `${second}|${record.route}|${record.tenant}|${reason}`;
+  add(ended: EndedRequest, room: boolean): boolean {
+    const { id, route, tenant, reason } = ended;
+    const second = Math.floor(ended.wallMs / 1000);
+    const key = `${second}|${route}|${tenant}|${reason}`;
     const group = this.#groups.get(key);
     if (group) {
       group.count++;
@@ -37,12 +39,11 @@ export class Groups {
         tenant: REST,
         reason: REST,
         count: 0,
-        example: record.id,
+        example: id,
       };
       this.#rest.count++;
       return false;
     }
-    const { route, tenant, id } = record;
     this.#groups.set(key, { kind: 'group', second, route, tenant, reason, count: room ? 0 : 1, example: id });
     return room;
   }

@@ -5,7 +5,7 @@ import type { Random } from '../../kernel/random.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { GatewayToControl } from '../../links/messages.ts';
 import type { FactSink } from '../contracts.ts';
-import { Groups } from './groups.ts';
+import { type EndedRequest, Groups } from './groups.ts';
 
 type Batch = Extract<GatewayToControl, { type: 'facts' }>;
 
@@ -78,18 +78,16 @@ export class Outbox implements FactSink {
     return this.#facts + this.#groups.size;
   }
 
+  wantsRecord(ended: EndedRequest): boolean {
+    if (this.#mayKeep()) return true;
+    this.#armGroups();
+    return this.#groups.add(ended, this.#facts < this.limits.factsMax + BEYOND_MAX);
+  }
+
+  /** Takes every record, for `wantsRecord` has judged it; an event only up to the bound. */
   push(fact: Fact): void {
-    if (fact.kind === 'request') {
-      if (!this.#mayKeep()) {
-        const example = this.#groups.add(fact.record, this.#facts < this.limits.factsMax + BEYOND_MAX);
-        this.#armGroups();
-        if (!example) return;
-      }
-    } else if (fact.kind === 'event' && this.#facts >= this.limits.factsMax + BEYOND_MAX) {
-      this.#eventsDropped++;
-      return;
-    }
-    this.#enqueue(fact);
+    if (fact.kind === 'event' && this.#facts >= this.limits.factsMax + BEYOND_MAX) this.#eventsDropped++;
+    else this.#enqueue(fact);
   }
 
   /** A connection stands: everything that is not known to be stored goes out again, in its order. */

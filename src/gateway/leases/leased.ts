@@ -67,9 +67,10 @@ export class ControlLeases implements Leases {
   /** Units in use are handed back as they come free. */
   forget(key: string): void {
     const held = this.#keys.get(key);
-    if (!held) return;
+    if (!held || held.forgotten) return;
     held.forgotten = true;
     held.short = 0;
+    this.#send({ type: 'lease-forget', key });
     this.#touch(key, held);
   }
 
@@ -167,15 +168,10 @@ export class ControlLeases implements Leases {
       const idle = held.held - held.used;
       const back = held.pressed || held.forgotten ? idle : Math.min(idle, held.owed);
       if (back > 0) this.#handBack(key, held, back);
-      if (held.forgotten) this.#finishForgetting(key, held);
-      else if (this.#want(held) > Math.max(held.held, held.told)) this.#ask(key, held);
+      if (held.forgotten) {
+        if (held.held === 0) this.#keys.delete(key);
+      } else if (this.#want(held) > Math.max(held.held, held.told)) this.#ask(key, held);
     }
-  }
-
-  #finishForgetting(key: string, held: Held): void {
-    if (held.used > 0) return;
-    this.#keys.delete(key);
-    this.#send({ type: 'lease-forget', key });
   }
 
   #handBack(key: string, held: Held, units: number): void {
