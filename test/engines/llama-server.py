@@ -17,7 +17,9 @@ params.cpuparams.n_threads = 1
 params.cpuparams_batch.n_threads = 1
 params.warmup = False
 params.endpoint_metrics = True
-params.embedding = "embedding" in sys.argv[3:]
+if "embedding" in sys.argv[3:]:
+    params.embedding = True
+    params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
 
 server = xllamacpp.Server(params)
 threading.Event().wait()

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach } from 'vitest';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
 
 /** The real engines and foreign clients that the tests use, and where `provision.ts` puts them. */
 
@@ -44,10 +44,20 @@ export function whyMissing(...wanted: Provided[]): string | undefined {
   return wanted.map((name) => missing[name]).find((reason) => reason !== undefined);
 }
 
-/** Skips every test of the file or block, with the reason, where one of these cannot be had. */
-export function needs(...wanted: Provided[]): void {
+/**
+ * What the tests of one file or block share: built once before them, disposed of after them. Where one of `wanted`
+ * cannot be had, nothing is built and each test is skipped with the reason.
+ */
+export function shared<T>(wanted: Provided[], build: (stack: AsyncDisposableStack) => Promise<T>): () => T {
   const reason = whyMissing(...wanted);
+  const stack = new AsyncDisposableStack();
+  let value: T | undefined;
+  beforeAll(async () => {
+    if (reason === undefined) value = await build(stack);
+  });
   beforeEach((context) => {
     if (reason !== undefined) context.skip(reason);
   });
+  afterAll(() => stack.disposeAsync());
+  return () => value as T;
 }
