@@ -90,9 +90,11 @@ function describe(target: Commander, command: Command, output: Output, exit: (co
     .configureHelp({ showGlobalOptions: true, visibleArguments: () => [] })
     .action(async ([typed]: string[]) => {
       if (typed !== undefined) {
-        throw askedWrongly(
-          `unknown action '${typed}' of '${target.name()}'; it has ${Object.keys(command.actions).join(', ')}`,
-        );
+        const names = Object.keys(command.actions);
+        const { nearest } = await import('../config/nearest.ts');
+        const meant = nearest(typed, names);
+        const hint = meant ? `did you mean ${meant}?` : `it has ${names.join(', ')}`;
+        throw askedWrongly(`unknown action '${typed}' of '${target.name()}'; ${hint}`);
       }
       exit((await usual.run({ args: [], options: {}, common: common(target), output })) ?? 0);
     });
