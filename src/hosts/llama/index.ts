@@ -97,9 +97,6 @@ async function toJob(
       'context_length_exceeded',
     );
   }
-  if (request.topLogprobs !== undefined && request.shape.kind !== 'text') {
-    throw badRequest('this host tells no log-probabilities together with response_format', 'logprobs');
-  }
   return {
     job: {
       prompt,

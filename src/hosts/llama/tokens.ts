@@ -30,23 +30,16 @@ const PENALTY_TOKENS_MAX = 1024;
 
 /**
  * Draws token after token, each from what the sequence holds; `last` is the token to read first. The end-of-generation
- * token is given too, and nothing is drawn after it unless the caller goes on asking.
+ * token is given too, and nothing is drawn after it unless the caller goes on asking. Log-probabilities are those of the
+ * distribution drawn from, after temperature and the rest; at temperature 0 the likeliest tokens are picked out of the
+ * whole vocabulary, which costs tens of milliseconds a token.
  */
-export function drawTokens(
+export async function* drawTokens(
   sequence: LlamaContextSequence,
   last: Token,
   draw: Draw,
 ): AsyncGenerator<DrawnToken, void, void> {
-  return draw.topLogprobs === undefined
-    ? drawPlain(sequence, last, draw)
-    : drawWithLogprobs(sequence, last, draw, draw.topLogprobs);
-}
-
-async function* drawPlain(
-  sequence: LlamaContextSequence,
-  last: Token,
-  draw: Draw,
-): AsyncGenerator<DrawnToken, void, void> {
+  const { topLogprobs } = draw;
   const drawn: Token[] = [];
   const options = {
     ...samplerOptions(draw, drawn),
@@ -54,46 +47,33 @@ async function* drawPlain(
     yieldEogToken: true,
     ...(draw.grammar && { grammarEvaluationState: draw.grammar }),
   };
-  for await (const token of sequence.evaluate([last], options)) {
-    remember(drawn, token);
-    yield { token };
+  if (topLogprobs === undefined) {
+    for await (const token of sequence.evaluate([last], options)) {
+      remember(drawn, token);
+      yield { token };
+    }
+    return;
+  }
+  const tokens =
+    topLogprobs > 0
+      ? sequence.evaluateWithMetadata([last], { confidence: true, probabilities: true }, options)
+      : sequence.evaluateWithMetadata([last], { confidence: true }, options);
+  for await (const made of tokens) {
+    remember(drawn, made.token);
+    const top =
+      'probabilities' in made ? likeliest(made.probabilities as Map<Token, number>, topLogprobs) : [];
+    yield { token: made.token, logprob: Math.log(made.confidence), top };
   }
 }
 
-/** The library draws with log-probabilities one token at a time only, each with a sampler, and so a seed, of its own. */
-async function* drawWithLogprobs(
-  sequence: LlamaContextSequence,
-  last: Token,
-  draw: Draw,
-  topCount: number,
-): AsyncGenerator<DrawnToken, void, void> {
-  const drawn: Token[] = [];
-  const options = samplerOptions(draw, drawn);
-  for (let at = 0; ; at++) {
-    const generateNext = {
-      token: true,
-      totalLogitWeight: true,
-      logits: { filter: { tokens: [], includeSelected: true, includeMax: true, includeTop: topCount } },
-      options: { ...options, seed: (draw.seed + at) >>> 0 },
-    };
-    const [result] = await sequence.controlledEvaluate([[last, { generateNext }]]);
-    const { token, logits, totalLogitWeight } = result?.next ?? {};
-    if (token == null || !logits || totalLogitWeight === undefined)
-      throw new Error('no token could be drawn');
-    // Sorted by logit, so the first is the largest; the weights are told relative to it.
-    const likelihoods = [...logits].map(([id, logit]) => ({ token: id, logit }));
-    const normaliser = likelihoods[0]!.logit + Math.log(totalLogitWeight);
-    const logprob = (logits.get(token) ?? Number.NEGATIVE_INFINITY) - normaliser;
-    remember(drawn, token);
-    yield {
-      token,
-      logprob,
-      top: likelihoods
-        .slice(0, topCount)
-        .map(({ token: id, logit }) => ({ token: id, logprob: logit - normaliser })),
-    };
-    last = token;
+/** The map is sorted, the likeliest first. */
+function likeliest(probabilities: Map<Token, number>, count: number): Likelihood[] {
+  const top: Likelihood[] = [];
+  for (const [token, probability] of probabilities) {
+    if (top.length === count) break;
+    top.push({ token, logprob: Math.log(probability) });
   }
+  return top;
 }
 
 function remember(drawn: Token[], token: Token): void {

@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { Tokenizer } from '@huggingface/tokenizers';
+import * as ort from 'onnxruntime-node';
+import { assert } from '../../kernel/assert.ts';
+import { encoder } from './pooling.ts';
+import type { FromWorker, Order, RawTensor, Results, SessionOptions, TensorInfo } from './session.ts';
+import { buffersOf } from './session.ts';
+
+/** The thread in which ONNX Runtime runs; see session.ts. */
+
+assert(parentPort, 'this file is the beginning of a worker thread');
+const port: MessagePort = parentPort;
+const options = workerData as SessionOptions;
+
+const session = await ort.InferenceSession.create(options.modelPath, {
+  intraOpNumThreads: options.threads,
+  interOpNumThreads: 1,
+  // What goes wrong is told to the caller; the library's own log would tell it a second time.
+  logSeverityLevel: 4,
+  // Threads that wait by spinning take the processor from everything else.
+  extra: { session: { intra_op: { allow_spinning: '0' } } },
+});
+const tokenizer = options.tokenizerPath === undefined ? undefined : readTokenizer(options.tokenizerPath);
+const embed = encoder(session);
+
+say({
+  type: 'loaded',
+  loaded: {
+    inputs: session.inputMetadata.map(tensorInfo),
+    outputs: session.outputMetadata.map(tensorInfo),
+    embedding: tokenizer && (await measure(tokenizer.get_vocab().size)),
+  },
+});
+
+// Orders are answered in turn: each waits for the one before it.
+let last: Promise<void> = Promise.resolve();
+port.on('message', ({ id, order }: { id: number; order: Order }) => {
+  last = last.then(async () => {
+    try {
+      const result = await carryOut(order);
+      const transfer = order.what === 'infer' ? buffersOf(result as Results['infer']) : [];
+      port.postMessage({ type: 'done', id, result } satisfies FromWorker, transfer);
+    } catch (error) {
+      say({ type: 'failed', id, message: (error as Error).message });
+    }
+  });
+});
+
+function say(message: FromWorker): void {
+  port.postMessage(message);
+}
+
+async function carryOut(order: Order): Promise<Results[keyof Results]> {
+  switch (order.what) {
+    case 'tokenize':
+      return order.texts.map((text) => tokenizer!.encode(text).ids);
+    case 'embed':
+      return embed(order.rows);
+    case 'infer':
+      return infer(order.feeds, order.outputs);
+  }
+}
+
+async function infer(feeds: Record<string, RawTensor>, outputs: string[]): Promise<Results['infer']> {
+  const given = Object.fromEntries(Object.entries(feeds).map(([name, tensor]) => [name, toOrt(tensor)]));
+  const made = await session.run(given, outputs);
+  return Object.fromEntries(Object.entries(made).map(([name, tensor]) => [name, fromOrt(tensor)]));
+}
+
+function toOrt({ type, dims, data }: RawTensor): ort.Tensor {
+  if (!(data instanceof ArrayBuffer)) return new ort.Tensor('string', data, dims);
+  const make = VIEWS[type as keyof typeof VIEWS];
+  return new ort.Tensor(type as 'float32', make(data) as Float32Array, dims);
+}
+
+function fromOrt(tensor: ort.Tensor): RawTensor {
+  const dims = [...tensor.dims];
+  if (tensor.type === 'string') return { type: 'string', dims, data: tensor.data as string[] };
+  const view = tensor.data as Float32Array<ArrayBuffer>;
+  // A copy: the bytes are handed over to the other thread, and these are the library's.
+  const data = view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
+  return { type: tensor.type as RawTensor['type'], dims, data };
+}
+
+const VIEWS = {
+  float32: (data: ArrayBuffer) => new Float32Array(data),
+  float64: (data: ArrayBuffer) => new Float64Array(data),
+  float16: (data: ArrayBuffer) => new Uint16Array(data),
+  int8: (data: ArrayBuffer) => new Int8Array(data),
+  int16: (data: ArrayBuffer) => new Int16Array(data),
+  int32: (data: ArrayBuffer) => new Int32Array(data),
+  int64: (data: ArrayBuffer) => new BigInt64Array(data),
+  uint8: (data: ArrayBuffer) => new Uint8Array(data),
+  uint16: (data: ArrayBuffer) => new Uint16Array(data),
+  uint32: (data: ArrayBuffer) => new Uint32Array(data),
+  uint64: (data: ArrayBuffer) => new BigUint64Array(data),
+  bool: (data: ArrayBuffer) => new Uint8Array(data),
+};
+
+function tensorInfo(info: ort.InferenceSession.ValueMetadata): TensorInfo {
+  if (!info.isTensor) throw new Error(`the model's '${info.name}' is no tensor`);
+  return {
+    name: info.name,
+    type: info.type as TensorInfo['type'],
+    shape: info.shape.map((size) => (typeof size === 'number' ? size : -1)),
+  };
+}
+
+function readTokenizer(path: string): Tokenizer {
+  const described = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+  // Texts are neither cut nor filled up here: one that is too long is refused, and rows are padded batch by batch.
+  return new Tokenizer({ ...described, truncation: null, padding: null }, {});
+}
+
+/** No model says how many tokens it takes, but one that is given too many fails at once: half of them is tried then. */
+async function measure(vocabulary: number) {
+  for (let tokensMax = options.tokensMax; ; tokensMax = Math.floor(tokensMax / 2)) {
+    try {
+      const [vector] = await embed([Array.from({ length: tokensMax }, () => 0)]);
+      return { tokensMax, vocabulary, dimensions: vector!.length };
+    } catch (error) {
+      if (tokensMax < 32) throw error;
+    }
+  }
+}
