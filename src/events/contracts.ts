@@ -35,6 +35,8 @@ export interface Step {
   draws?: number[];
   /** The path of the configuration value that mattered most, such as `routes.chat.queue.max`. */
   setting?: string;
+  /** Events that it follows from, such as the one that fenced an endpoint. */
+  causes?: string[];
 }
 
 export type Outcome = 'ok' | 'degraded' | 'refused' | 'failed' | 'aborted' | 'invalid';

@@ -71,14 +71,14 @@ export class Followers {
         }
         if (page.length === EVENTS_PAGE_MAX) continue;
         await stored;
-        await this.#pause(READ_EVERY_MS, signal);
+        if (!this.#closed) await this.#pause(READ_EVERY_MS, signal);
       }
     } finally {
       this.#count--;
     }
   }
 
-  /** An event by its id; one made less than `withinMs` ago (by the time in its id) is waited for. */
+  /** An event by its id; one that is not there yet is waited for, up to `withinMs` milliseconds. */
   async find(id: string, withinMs: number): Promise<StoredEvent | undefined> {
     const found = await this.#ledger.event(id);
     if (found || withinMs <= 0 || idTime(id) === undefined) return found;

@@ -107,8 +107,8 @@ export class LedgerService {
   }
 
   /**
-   * An event by its id. One that was made in the last moments may still be on its way from its worker: it is waited for,
-   * up to `withinMs` milliseconds.
+   * An event by its id. One that is not there may still be on its way from its worker: it is waited for, up to `withinMs`
+   * milliseconds; what is no id of Armature's is not.
    */
   async find(id: string, withinMs: number): Promise<StoredEvent | undefined> {
     return this.#followers.find(id, withinMs);

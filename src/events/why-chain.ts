@@ -1,0 +1,193 @@
+import { idTime } from '../kernel/ids.ts';
+import type { Store, StoredOrigin } from '../store/contracts.ts';
+import type { LedgerEvent, RequestRecord, Step } from './contracts.ts';
+import type { WhyOrigin, WhyStep } from './why.ts';
+import { inWords } from './words.ts';
+
+/** Events of one chain; the causes beyond them are counted. */
+const EVENTS_MAX = 100;
+
+/** A step before it has its place, and the steps that follow from it: they come before it. */
+interface Draft {
+  atMs: number;
+  step: WhyStep;
+  effects: Draft[];
+  placed: boolean;
+}
+
+/** Gathers what a decision follows from, and puts it in order. */
+export class Chain {
+  readonly #store: Pick<Store, 'ledger' | 'snapshots'>;
+  readonly #drafts: Draft[] = [];
+  /** The newest step of each event that has been read. */
+  readonly #told = new Map<string, Draft>();
+  readonly #origins = new Map<number, Record<string, StoredOrigin>>();
+  /** Causes that are to be read, and the steps that name them. */
+  #wanted = new Map<string, Draft[]>();
+
+  constructor(store: Pick<Store, 'ledger' | 'snapshots'>) {
+    this.#store = store;
+  }
+
+  /** Adds a step that stands in no event. */
+  say(atMs: number, what: string, code: string, figures: Record<string, unknown>, causes: string[]): void {
+    this.#want(this.#add(atMs, what, code, figures, null, causes));
+  }
+
+  /** Adds these events and everything that they follow from. */
+  async follow(roots: readonly LedgerEvent[]): Promise<void> {
+    for (const event of roots) await this.#tell(event, true);
+    while (this.#wanted.size > 0) {
+      const [id, effects] = this.#wanted.entries().next().value!;
+      if (this.#told.size >= EVENTS_MAX) {
+        this.#cut();
+        return;
+      }
+      this.#wanted.delete(id);
+      const stored = await this.#store.ledger.event(id);
+      if (stored) await this.#tell(stored.event, false, effects);
+      else this.#missing(id, effects);
+    }
+  }
+
+  /** Newest first; a cause always after what it caused, whatever the clocks say. */
+  steps(): WhyStep[] {
+    const left = this.#drafts.toSorted((a, b) => b.atMs - a.atMs);
+    const steps: WhyStep[] = [];
+    while (left.length > 0) {
+      const ready = left.findIndex((draft) => draft.effects.every((effect) => effect.placed));
+      // Events that cause each other in a circle would be a fault; they are told all the same.
+      const [draft] = left.splice(Math.max(0, ready), 1);
+      draft!.placed = true;
+      steps.push(draft!.step);
+    }
+    return steps;
+  }
+
+  async #tell(event: LedgerEvent, isRoot: boolean, effects: Draft[] = []): Promise<void> {
+    const draft = recordIn(event)
+      ? await this.#tellRequest(event, event.data as unknown as RequestRecord, isRoot)
+      : this.#add(
+          Date.parse(event.at),
+          kindOf(event.subject),
+          event.type,
+          { event: event.id, subject: event.subject, actor: event.actor, ...event.data },
+          originIn(event),
+          event.causes,
+        );
+    draft.effects.push(...effects);
+    this.#told.set(event.id, draft);
+    // Roots may cause one another.
+    draft.effects.push(...(this.#wanted.get(event.id) ?? []));
+    this.#wanted.delete(event.id);
+    this.#want(draft);
+  }
+
+  /** The request as a whole, then its decisions: all of them for one that was asked for, else those that failed. */
+  async #tellRequest(event: LedgerEvent, record: RequestRecord, isRoot: boolean): Promise<Draft> {
+    const { steps, wallMs, snapshotEvent: _event, ...figures } = record;
+    const { id, ...rest } = figures;
+    const whole = this.#add(
+      Date.parse(event.at),
+      'request',
+      event.type,
+      { request: id, ...rest },
+      null,
+      event.causes,
+    );
+    let after = whole;
+    for (const step of steps.toReversed()) {
+      if (!isRoot && step.what !== 'attempt') continue;
+      const draft = await this.#tellDecision(
+        record,
+        step,
+        isRoot ? step.figures : { ...step.figures, request: id },
+      );
+      draft.effects.push(after);
+      this.#want(draft);
+      after = draft;
+    }
+    return whole;
+  }
+
+  async #tellDecision(record: RequestRecord, step: Step, figures: Record<string, unknown>): Promise<Draft> {
+    const origin = step.setting === undefined ? null : await this.#originOf(record.snapshot, step.setting);
+    const { cause } = step.figures;
+    const causes = [
+      ...(typeof cause === 'string' && idTime(cause) !== undefined ? [cause] : []),
+      ...(step.setting === undefined ? [] : [record.snapshotEvent]),
+    ];
+    return this.#add(record.wallMs + step.at, step.what, step.code, figures, origin, causes);
+  }
+
+  #add(
+    atMs: number,
+    what: string,
+    code: string,
+    figures: Record<string, unknown>,
+    origin: WhyOrigin | null,
+    causes: string[],
+  ): Draft {
+    const at = new Date(atMs).toISOString();
+    const step = { at, what, code, reason: inWords(code, figures), figures, origin, causes };
+    const draft = { atMs, step, effects: [], placed: false };
+    this.#drafts.push(draft);
+    return draft;
+  }
+
+  #want(draft: Draft): void {
+    for (const cause of draft.step.causes) {
+      const told = this.#told.get(cause);
+      if (told) {
+        if (told !== draft) told.effects.push(draft);
+        continue;
+      }
+      const effects = this.#wanted.get(cause) ?? [];
+      effects.push(draft);
+      this.#wanted.set(cause, effects);
+    }
+  }
+
+  #missing(id: string, effects: Draft[]): void {
+    const atMs = idTime(id) ?? Math.min(...effects.map((effect) => effect.atMs));
+    const draft = this.#add(atMs, 'event', 'cause-not-kept', { event: id }, null, []);
+    draft.effects.push(...effects);
+    this.#told.set(id, draft);
+  }
+
+  #cut(): void {
+    const oldest = Math.min(...this.#drafts.map((draft) => draft.atMs));
+    const draft = this.#add(oldest, 'event', 'chain-cut', { left: this.#wanted.size }, null, []);
+    draft.effects.push(...[...this.#wanted.values()].flat());
+    this.#wanted = new Map();
+  }
+
+  /** The origin of the value, or of the nearest that holds it. */
+  async #originOf(snapshot: number, path: string): Promise<WhyOrigin | null> {
+    let origins = this.#origins.get(snapshot);
+    if (!origins) {
+      origins = (await this.#store.snapshots.get(snapshot))?.origins ?? {};
+      this.#origins.set(snapshot, origins);
+    }
+    for (let held = path; held !== ''; held = held.replace(/(\.[^.[]*|\[\d+\])$|^[^.[]*$/, '')) {
+      if (Object.hasOwn(origins, held)) return { path: held, ...origins[held]! };
+    }
+    return null;
+  }
+}
+
+function recordIn({ type, data }: LedgerEvent): boolean {
+  return type.startsWith('request-') && Array.isArray(data.steps);
+}
+
+/** An event that tells of a configuration value may carry its origin. */
+function originIn({ data }: LedgerEvent): WhyOrigin | null {
+  const { origin, path } = data as { origin?: StoredOrigin; path?: string };
+  return typeof origin === 'object' && origin !== null ? { path: path ?? '', ...origin } : null;
+}
+
+/** `endpoint:b1|http://...` -> `endpoint` */
+function kindOf(subject: string): string {
+  const colon = subject.indexOf(':');
+  return colon < 0 ? subject : subject.slice(0, colon);
+}

@@ -1,0 +1,39 @@
+import { formatDuration, formatSize } from '../kernel/units.ts';
+import { REASONS } from './reasons.ts';
+
+/**
+ * Puts a reason into words. Figures stand in braces in its sentence; a part in brackets is left out where one of its
+ * figures is missing. A code that has no sentence is told as it is, with all its figures.
+ */
+export function inWords(code: string, figures: Readonly<Record<string, unknown>>): string {
+  const sentence = Object.hasOwn(REASONS, code) ? REASONS[code as keyof typeof REASONS] : undefined;
+  if (sentence === undefined) return bare(code, figures);
+  const told = (name: string) => (figures[name] == null ? undefined : shown(name, figures[name]));
+  return sentence
+    .replace(/\[([^\]]*)\]/g, (_, part: string) =>
+      namesIn(part).every((name) => told(name) !== undefined) ? part : '',
+    )
+    .replace(/\{(\w+)\}/g, (_, name: string) => told(name) ?? '?');
+}
+
+/** The figures that a sentence, or a part of one, speaks of. */
+export function namesIn(sentence: string): string[] {
+  return [...sentence.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
+}
+
+function bare(code: string, figures: Readonly<Record<string, unknown>>): string {
+  const all = Object.entries(figures).map(([name, value]) => `${name} ${shown(name, value)}`);
+  return all.length === 0 ? code : `${code} (${all.join(', ')})`;
+}
+
+/** The end of a figure's name tells its unit. */
+function shown(name: string, value: unknown): string {
+  if (typeof value === 'number') {
+    if (/(^ms|Ms)$/.test(name)) return formatDuration(value);
+    if (/(^bytes|Bytes)$/.test(name)) return formatSize(value);
+    return String(value);
+  }
+  if (Array.isArray(value))
+    return value.length === 0 ? 'none' : value.map((item) => shown('', item)).join(', ');
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
+}
