@@ -74,7 +74,15 @@ export interface Transport {
 
 export interface TransportSettings {
   connectMs: number;
-  tls: { ca?: string; cert?: string; key?: string; serverName?: string } | undefined;
+  /** PEM texts. */
+  tls:
+    | {
+        ca: string | undefined;
+        cert: string | undefined;
+        key: string | undefined;
+        serverName: string | undefined;
+      }
+    | undefined;
 }
 
 /** Opens connections to the origin of an endpoint, such as `http://10.0.0.5:8000`. */
@@ -98,7 +106,24 @@ export interface Leases {
   onFree: ((key: string) => void) | undefined;
 }
 
+/** How a request ended, as far as its record is concerned. */
+export interface EndedRequest {
+  id: string;
+  wallMs: number;
+  route: string;
+  tenant: string;
+  /** Outcome, and the code of the error where there is one. */
+  reason: string;
+}
+
 /** Where facts go; never waits, never fails. */
 export interface FactSink {
   push(fact: Fact): void;
+  /**
+   * Whether a request that ended so gets a full record, within the rate of them. Where not, it has been counted into
+   * the group of its second, and nothing more is to be done.
+   */
+  wantsRecord(ended: EndedRequest): boolean;
+  /** Facts that wait to be stored. */
+  readonly waiting: number;
 }

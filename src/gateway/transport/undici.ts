@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import type {
   Flight,
@@ -223,9 +222,9 @@ function codeOf(error: Error & { code?: unknown; errors?: unknown[] }): string {
 
 function tlsOptions(tls: NonNullable<TransportSettings['tls']>): buildConnector.BuildOptions {
   return {
-    ...(tls.ca ? { ca: readFileSync(tls.ca) } : {}),
-    ...(tls.cert ? { cert: readFileSync(tls.cert) } : {}),
-    ...(tls.key ? { key: readFileSync(tls.key) } : {}),
+    ...(tls.ca ? { ca: tls.ca } : {}),
+    ...(tls.cert ? { cert: tls.cert } : {}),
+    ...(tls.key ? { key: tls.key } : {}),
     ...(tls.serverName ? { servername: tls.serverName } : {}),
   };
 }

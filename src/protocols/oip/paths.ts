@@ -1,7 +1,13 @@
 /** What a path of the Open Inference Protocol asks for. */
-export type OipCall =
-  | { call: 'live' | 'ready' | 'server' }
-  | { call: 'model-ready' | 'model' | 'infer'; model: string; version: string | undefined };
+export type OipCall = OipServerCall | OipModelCall;
+export interface OipServerCall {
+  call: 'live' | 'ready' | 'server';
+}
+export interface OipModelCall {
+  call: 'model-ready' | 'model' | 'infer';
+  model: string;
+  version: string | undefined;
+}
 
 /** Reads a path below `/v2`, without its query; undefined for what the protocol does not have. */
 export function readOipPath(path: string): OipCall | undefined {

@@ -1,0 +1,68 @@
+import { type Priority, priorities } from '../config/schema/index.ts';
+import type { Failure } from '../kernel/errors.ts';
+import type { Exchange } from './exchange.ts';
+import type { World } from './state/world.ts';
+
+const SESSION_CHARACTERS_MAX = 512;
+
+/** Settles what a request may take: its priority, its deadline, its session. A failure is a header that cannot be read. */
+export function admit(x: Exchange, world: World): Failure | undefined {
+  const { caller } = x;
+  for (const name of ['x-armature-priority', 'x-armature-deadline-ms', 'x-armature-session']) {
+    if (caller.headerCount(name) > 1) return badHeader(name, 'it is given twice');
+  }
+  const priority = admitPriority(
+    caller.header('x-armature-priority'),
+    world.tenants?.get(x.tenant)?.priority,
+  );
+  if (priority === undefined)
+    return badHeader('x-armature-priority', `expected one of ${priorities.join(', ')}`);
+  x.priority = priority;
+
+  const route = x.route!.settings;
+  const asked = caller.header('x-armature-deadline-ms');
+  if (asked !== undefined && !/^[1-9]\d{0,19}$/.test(asked)) {
+    return badHeader('x-armature-deadline-ms', 'expected a whole number of milliseconds above 0');
+  }
+  const deadlineMs = asked === undefined ? route.deadline : Math.min(route.deadline, Number(asked));
+  x.deadlineAt = x.startedAt + deadlineMs;
+
+  const session = sessionOf(x);
+  x.session = session === undefined ? undefined : `${x.tenant}/${session}`;
+  const setting = `routes.${x.route!.name}.deadline`;
+  x.steps.push({
+    at: 0,
+    what: 'admit',
+    code: 'admitted',
+    figures: { priority, deadlineMs, ...(session === undefined ? {} : { session: session.slice(0, 64) }) },
+    setting,
+  });
+  return undefined;
+}
+
+/** Never above the tenant's own. The open tenant may ask for any. */
+function admitPriority(asked: string | undefined, own: Priority | undefined): Priority | undefined {
+  if (asked === undefined) return own ?? 'standard';
+  const rank = priorities.indexOf(asked as Priority);
+  if (rank < 0) return undefined;
+  return priorities[Math.max(rank, own === undefined ? 0 : priorities.indexOf(own))];
+}
+
+function sessionOf(x: Exchange): string | undefined {
+  const header = x.caller.header('x-armature-session');
+  const call = x.call!;
+  if (call.protocol === 'oip' && call.request?.sequence) return `sequence:${call.request.sequence.id}`;
+  const named =
+    header || (call.protocol === 'openai' ? (call.request.promptCacheKey ?? call.request.user) : undefined);
+  if (named === undefined || named === '' || x.route!.settings.affinity !== 'session') return undefined;
+  return named.slice(0, SESSION_CHARACTERS_MAX);
+}
+
+function badHeader(name: string, expected: string): Failure {
+  return {
+    code: 'invalid_request',
+    message: `The header '${name}' cannot be read: ${expected}.`,
+    phase: 'before-queue',
+    param: name,
+  };
+}

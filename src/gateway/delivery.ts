@@ -1,0 +1,110 @@
+import type { Failure } from '../kernel/errors.ts';
+import { openaiErrorEvent } from '../protocols/openai/errors.ts';
+import type { UpstreamHeaders } from './contracts.ts';
+import { passedBack } from './dispatch/headers.ts';
+import type { AttemptFailure } from './dispatch/outcome.ts';
+import type { Exchange } from './exchange.ts';
+import { STREAM_TYPE } from './own-answers.ts';
+import type { Path } from './path.ts';
+import { recover } from './recover.ts';
+import type { RelayHost } from './relay/contracts.ts';
+
+/** Brings the answer of one attempt to the caller, and tells the path how it went. */
+export class Delivery implements RelayHost {
+  readonly #path: Path;
+  readonly #x: Exchange;
+
+  constructor(path: Path, x: Exchange) {
+    this.#path = path;
+    this.#x = x;
+  }
+
+  commit(headers: UpstreamHeaders, contentType: string | undefined): void {
+    const x = this.#x;
+    const { clock, metrics } = this.#path.deps;
+    x.committed = true;
+    x.status = 200;
+    x.firstContentAt = clock.mono();
+    if (x.degraded !== undefined) metrics.degraded.of(x.route!.name, x.degraded).add();
+    this.#path.step(x, 'answer', 'committed', {});
+    const passed = passedBack(headers);
+    if (contentType !== undefined) {
+      const at = passed.indexOf('content-type');
+      if (at >= 0) passed.splice(at, 2);
+      const cache = passed.indexOf('cache-control');
+      if (cache >= 0) passed.splice(cache, 2);
+      passed.push(...STREAM_TYPE);
+    }
+    x.caller.onDrain = () => x.attempt?.resume();
+    x.caller.open(200, [...passed, ...this.#path.headersOf(x)]);
+    this.#path.rearm(x);
+  }
+
+  hold(bytes: number): boolean {
+    const { buffers } = this.#path.deps;
+    if (!buffers.take(bytes)) return false;
+    this.#x.scope.add(() => buffers.give(bytes));
+    return true;
+  }
+
+  write(piece: Buffer | string): void {
+    const x = this.#x;
+    if (!x.over && !x.caller.write(piece)) x.attempt?.pause();
+  }
+
+  respond(headers: UpstreamHeaders, body: Buffer): void {
+    const x = this.#x;
+    if (x.over) return;
+    x.status = 200;
+    x.firstContentAt = this.#path.deps.clock.mono();
+    x.outcome = this.#outcome();
+    if (x.degraded !== undefined) this.#path.deps.metrics.degraded.of(x.route!.name, x.degraded).add();
+    x.caller.respond(200, [...passedBack(headers), ...this.#path.headersOf(x)], body);
+    this.#path.step(x, 'answer', 'answered', { bytes: body.length });
+    this.#path.finish(x);
+  }
+
+  count(tokensIn: number | undefined, tokensOut: number | undefined): void {
+    this.#x.tokensIn = tokensIn;
+    this.#x.tokensOut = tokensOut;
+  }
+
+  done(): void {
+    const x = this.#x;
+    if (x.over) return;
+    x.outcome = this.#outcome();
+    x.caller.end();
+    this.#path.step(x, 'answer', 'answered', {});
+    this.#path.finish(x);
+  }
+
+  failed(failure: AttemptFailure): void {
+    const x = this.#x;
+    x.attempt?.giveUp(failure);
+    recover(this.#path, x, failure);
+  }
+
+  broken(failure: AttemptFailure, told: boolean): void {
+    const x = this.#x;
+    x.attempt?.giveUp(failure);
+    this.#path.step(x, 'attempt', failure.code, { backend: x.backend!.name, committed: true });
+    Delivery.breakOff(this.#path, x, { ...failure.failure, phase: 'committed' }, told);
+  }
+
+  /** Ends an answer that has begun and cannot be made whole. `told`: the caller has had an error event already. */
+  static breakOff(path: Path, x: Exchange, failure: Failure, told = false): void {
+    if (x.over) return;
+    x.failure = failure;
+    x.outcome = 'failed';
+    if (x.call!.stream) {
+      if (!told) x.caller.write(openaiErrorEvent(failure));
+      x.caller.end();
+    } else x.caller.destroy(); // a document cut short must be seen to be so
+    path.step(x, 'answer', failure.code, { phase: 'committed' });
+    path.finish(x);
+  }
+
+  #outcome(): 'ok' | 'degraded' {
+    return this.#x.degraded === undefined ? 'ok' : 'degraded';
+  }
+}

@@ -1,0 +1,240 @@
+import type { Clock } from '../../kernel/clock.ts';
+import { oipPath } from '../../protocols/oip/paths.ts';
+import { rewriteOpenaiBody } from '../../protocols/openai/request.ts';
+import type { Flight, TransportError, UpstreamHeaders, UpstreamRequest, UpstreamSink } from '../contracts.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Relay, RelayHost } from '../relay/contracts.ts';
+import { StreamRelay } from '../relay/stream.ts';
+import { WholeRelay } from '../relay/whole.ts';
+import type { Endpoint } from '../state/endpoint.ts';
+import type { Backend } from '../state/world.ts';
+import { upstreamHeaders } from './headers.ts';
+import { type AttemptFailure, fromStatus, fromTimeout, fromTransport } from './outcome.ts';
+
+/** Of an engine's error answer so much is read. */
+const ERROR_BYTES_MAX = 64 * 1024;
+
+export interface AttemptOptions {
+  x: Exchange;
+  backend: Backend;
+  endpoint: Endpoint;
+  /** On a connection that never carried a request. */
+  fresh: boolean;
+  /** It decides whether a fenced endpoint is well again. */
+  trial: boolean;
+  host: RelayHost;
+  clock: Clock;
+  spanId: () => string;
+  /** Called once, when the endpoint's side is over: the place is given back then. */
+  onOver: (attempt: Attempt) => void;
+}
+
+/** One try at one endpoint: the request goes out, the answer goes to a relay, time limits are kept. */
+export class Attempt implements UpstreamSink {
+  readonly backend: Backend;
+  readonly endpoint: Endpoint;
+  readonly trial: boolean;
+  readonly startedAt: number;
+  readonly #x: Exchange;
+  readonly #host: RelayHost;
+  readonly #clock: Clock;
+  readonly #onOver: (attempt: Attempt) => void;
+  readonly #request: UpstreamRequest;
+  #flight: Flight | undefined;
+  #relay: Relay | undefined;
+  #error: { status: number; headers: UpstreamHeaders; pieces: Buffer[]; bytes: number } | undefined;
+  /** When the last piece came; the start before that. */
+  #lastAt: number;
+  #bodyBegun = false;
+  #paused = false;
+  over = false;
+
+  constructor(options: AttemptOptions) {
+    this.backend = options.backend;
+    this.endpoint = options.endpoint;
+    this.trial = options.trial;
+    this.#x = options.x;
+    this.#host = options.host;
+    this.#clock = options.clock;
+    this.#onOver = options.onOver;
+    this.startedAt = this.#lastAt = options.clock.mono();
+    this.#request = upstreamRequest(
+      options.x,
+      options.backend,
+      options.endpoint,
+      options.fresh,
+      options.spanId,
+    );
+  }
+
+  start(): void {
+    this.#flight = this.endpoint.transport.send(this.#request, this);
+  }
+
+  /** Monotonic moment at which this attempt must be looked at again. */
+  get dueAt(): number {
+    const { firstByte, idle, total } = this.backend.settings.timeouts;
+    const end = this.startedAt + total;
+    if (!this.#x.call!.stream) return end;
+    return Math.min(end, this.#bodyBegun ? this.#lastAt + idle : this.startedAt + firstByte);
+  }
+
+  /** Ends the attempt if one of its time limits has passed. */
+  checkTime(now: number): void {
+    if (this.over) return;
+    const { firstByte, idle, total } = this.backend.settings.timeouts;
+    const name = this.backend.name;
+    if (now - this.startedAt >= total) this.#breakOff(fromTimeout('total', total, name));
+    else if (!this.#x.call!.stream) return;
+    else if (!this.#bodyBegun && now - this.startedAt >= firstByte)
+      this.#breakOff(fromTimeout('firstByte', firstByte, name));
+    else if (this.#paused)
+      this.#lastAt = now; // it is the caller who does not read
+    else if (this.#bodyBegun && now - this.#lastAt >= idle) this.#breakOff(fromTimeout('idle', idle, name));
+  }
+
+  /** The caller left, or the answer is not wanted any more: the engine's work is cancelled at once. */
+  cancel(): void {
+    if (this.over) return;
+    this.#flight?.abort();
+    this.#close('abandoned');
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#flight?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#lastAt = this.#clock.mono();
+    this.#flight?.resume();
+  }
+
+  onSent(): void {}
+
+  onHead(status: number, headers: UpstreamHeaders): void {
+    const { call } = this.#x;
+    if (status < 200 || status > 299) {
+      this.#error = { status, headers, pieces: [], bytes: 0 };
+      return;
+    }
+    const streamed = call!.stream && isEventStream(headers) && headers['content-encoding'] === undefined;
+    if (streamed) {
+      const hideUsage = call!.protocol === 'openai' && call!.request.usageAsked !== true;
+      this.#relay = new StreamRelay(this.#host, headers, this.backend.name, hideUsage);
+    } else this.#relay = new WholeRelay(this.#host, headers, this.backend.name, call!.protocol === 'openai');
+  }
+
+  onData(piece: Buffer): void {
+    this.#lastAt = this.#clock.mono();
+    this.#bodyBegun = true;
+    const error = this.#error;
+    if (!error) this.#relay!.onData(piece);
+    else if (error.bytes < ERROR_BYTES_MAX) {
+      error.pieces.push(piece);
+      error.bytes += piece.length;
+    }
+  }
+
+  onEnd(): void {
+    const error = this.#error;
+    if (error) this.#refused(error.status, error.headers, Buffer.concat(error.pieces));
+    else {
+      const failure = this.#relay!.judge();
+      this.#close(failure ? 'failure' : 'success');
+      if (failure) this.#relay!.onBroken(failure);
+      else this.#relay!.onEnd();
+    }
+  }
+
+  onError(error: TransportError): void {
+    if (this.over) return;
+    const failure = fromTransport(error, this.backend.name);
+    if (this.#error) {
+      this.#refused(this.#error.status, this.#error.headers, Buffer.concat(this.#error.pieces));
+      return;
+    }
+    this.#close(failure.counts ? 'failure' : 'abandoned');
+    if (this.#relay) this.#relay.onBroken(failure);
+    else this.#host.failed(failure);
+  }
+
+  /** The relay found the answer to be none: nothing more is read of it. */
+  giveUp(failure: AttemptFailure): void {
+    if (this.over) return;
+    this.#flight?.abort();
+    this.#close(failure.counts ? 'failure' : 'abandoned');
+  }
+
+  #refused(status: number, headers: UpstreamHeaders, body: Buffer): void {
+    const wallMs = this.#x.wallMs;
+    const failure = fromStatus(
+      status,
+      headers,
+      body,
+      this.backend.name,
+      this.backend.dialect.badInputStatuses,
+      wallMs,
+    );
+    if (failure.coolMs !== undefined) this.endpoint.cool(failure.coolMs, this.#clock.mono());
+    this.#close(failure.counts ? 'failure' : failure.kept ? 'success' : 'abandoned');
+    this.#host.failed(failure);
+  }
+
+  #breakOff(failure: AttemptFailure): void {
+    this.#flight?.abort();
+    this.#close('failure');
+    if (this.#relay) this.#relay.onBroken(failure);
+    else this.#host.failed(failure);
+  }
+
+  #close(kind: 'success' | 'failure' | 'abandoned'): void {
+    if (this.over) return;
+    this.over = true;
+    const now = this.#clock.mono();
+    this.#x.upstreamMs += now - this.startedAt;
+    this.endpoint.observe({ kind, trial: this.trial }, now);
+    this.#onOver(this);
+  }
+}
+
+function isEventStream(headers: UpstreamHeaders): boolean {
+  const type = headers['content-type'];
+  return typeof type === 'string' && type.toLowerCase().startsWith('text/event-stream');
+}
+
+function upstreamRequest(
+  x: Exchange,
+  backend: Backend,
+  endpoint: Endpoint,
+  fresh: boolean,
+  spanId: () => string,
+): UpstreamRequest {
+  const call = x.call!;
+  const headers = upstreamHeaders(x, backend, spanId);
+  if (call.protocol === 'openai') {
+    return {
+      method: 'POST',
+      path: endpoint.basePath + call.path,
+      headers,
+      body: rewriteOpenaiBody(
+        x.caller.body,
+        call.request,
+        backend.model,
+        call.kind !== 'embeddings' && backend.dialect.streamUsage,
+      ),
+      fresh,
+    };
+  }
+  // A host of our own has both protocols below one address, OpenAI's with /v1.
+  const base =
+    backend.dialect.protocol === 'openai' ? endpoint.basePath.replace(/\/v1$/, '') : endpoint.basePath;
+  return {
+    method: call.kind === 'infer' ? 'POST' : 'GET',
+    path: base + oipPath(call.kind, backend.model, call.version),
+    headers,
+    body: call.kind === 'infer' ? x.caller.body : undefined,
+    fresh,
+  };
+}

@@ -1,0 +1,82 @@
+import type { UpstreamHeaders } from '../contracts.ts';
+import type { Exchange } from '../exchange.ts';
+import type { Backend } from '../state/world.ts';
+
+/** Headers of a caller that go upstream as they are. Everything else stays here, its authorization above all. */
+const PASSED_ON = ['content-type', 'openai-beta', 'inference-header-content-length', 'baggage'];
+
+/** Headers of an engine's answer that are about its own connection, or that Armature says itself. */
+const KEPT_BACK = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'content-length',
+  'date',
+  'server',
+  'via',
+  'x-request-id',
+  'retry-after',
+  'x-should-retry',
+  'set-cookie',
+  'www-authenticate',
+  'alt-svc',
+  'strict-transport-security',
+]);
+const KEPT_BACK_PREFIXES = ['x-armature-', 'access-control-', 'x-ratelimit-'];
+
+/** What a request carries upstream. `spanId` names this attempt in the caller's trace. */
+export function upstreamHeaders(x: Exchange, backend: Backend, spanId: () => string): string[] {
+  const headers: string[] = [];
+  for (const name of PASSED_ON) {
+    const value = x.caller.header(name);
+    if (value !== undefined) headers.push(name, value);
+  }
+  const call = x.call!;
+  if (
+    call.kind === 'infer' &&
+    call.headerLength === undefined &&
+    x.caller.header('content-type') === undefined
+  ) {
+    headers.push('content-type', 'application/json'); // some servers want it said; some clients do not say it
+  }
+  headers.push('accept', call.stream ? 'text/event-stream' : (x.caller.header('accept') ?? '*/*'));
+  headers.push(
+    'accept-encoding',
+    call.protocol === 'oip' ? (x.caller.header('accept-encoding') ?? 'identity') : 'identity',
+  );
+  headers.push('x-request-id', x.requestId);
+  if (x.traceparent) {
+    headers.push('traceparent', `00-${x.traceparent.traceId}-${spanId()}-${x.traceparent.flags}`);
+    const state = x.caller.header('tracestate');
+    if (state !== undefined) headers.push('tracestate', state);
+  }
+  headers.push(...backend.authHeaders);
+  return headers;
+}
+
+/** What of an engine's headers the caller gets. */
+export function passedBack(headers: UpstreamHeaders): string[] {
+  const passed: string[] = [];
+  for (const name in headers) {
+    if (KEPT_BACK.has(name) || KEPT_BACK_PREFIXES.some((prefix) => name.startsWith(prefix))) continue;
+    const value = headers[name];
+    if (typeof value === 'string') passed.push(name, value);
+    else for (const each of value ?? []) passed.push(name, each);
+  }
+  return passed;
+}
+
+/** Reads a W3C traceparent; undefined for one that is broken, which is then not passed on. */
+export function readTraceparent(header: string | undefined): { traceId: string; flags: string } | undefined {
+  const match =
+    header === undefined
+      ? null
+      : /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/.exec(header);
+  if (!match || /^0+$/.test(match[1]!) || /^0+$/.test(match[2]!) || header!.length > 512) return undefined;
+  return { traceId: match[1]!, flags: match[3]! };
+}

@@ -1,0 +1,183 @@
+import type { Failure } from '../../kernel/errors.ts';
+import { engineMessage, isOpenaiError } from '../../protocols/openai/errors.ts';
+import type { TransportError, UpstreamHeaders } from '../contracts.ts';
+
+/** Why an attempt gave no answer, and what follows from it. */
+export interface AttemptFailure {
+  /** Code of the reason, such as `connection-refused`. */
+  code: string;
+  /** Nothing reached the engine: another endpoint costs no budget. */
+  unsent: boolean;
+  /** A reused connection died before one byte of answer: a fresh one costs no budget. */
+  stale: boolean;
+  /** Whether another attempt could fare better. */
+  retryable: boolean;
+  /** How the endpoint is judged. A caller's own mistake counts against nobody. */
+  counts: boolean;
+  /** The endpoint asked to be left alone for so long. */
+  coolMs?: number;
+  /** The engine's answer is the caller's, kept as it is. */
+  kept?: { status: number; headers: UpstreamHeaders; body: Buffer };
+  failure: Failure;
+}
+
+/** Statuses that tell the caller what is wrong with its request. */
+const KEPT_STATUSES = new Set([400, 404, 409, 413, 415, 422]);
+/** Statuses by which an engine asks to be left alone for a while. */
+const COOL_STATUSES = new Set([408, 425, 429, 503]);
+/** How long, where it does not say. */
+const COOL_MS_DEFAULT = 1_000;
+
+export function fromTransport(error: TransportError, backend: string): AttemptFailure {
+  const code = {
+    refused: 'connection-refused',
+    'connect-timeout': 'connect-timeout',
+    reset: 'connection-lost',
+    protocol: 'not-http',
+    tls: 'tls-failed',
+    closed: 'connection-lost',
+  }[error.kind];
+  const reached = !error.unsent;
+  return {
+    code: error.stale ? 'stale-connection' : code,
+    unsent: error.unsent,
+    stale: error.stale,
+    retryable: true,
+    counts: !error.stale,
+    failure: {
+      code: reached ? 'backend_error' : 'backend_unavailable',
+      message: reached
+        ? `The backend '${backend}' broke off before its answer was whole.`
+        : `No endpoint of the backend '${backend}' could be reached.`,
+      phase: reached ? 'sent' : 'before-queue',
+    },
+  };
+}
+
+/** What an engine's status other than success means. */
+export function fromStatus(
+  status: number,
+  headers: UpstreamHeaders,
+  body: Buffer,
+  backend: string,
+  badInput: readonly number[] = [],
+  wallMs = 0,
+): AttemptFailure {
+  const base = { unsent: false, stale: false, retryable: false, counts: false };
+  if (KEPT_STATUSES.has(status) || badInput.includes(status)) {
+    const kept = badInput.includes(status) && status >= 500 ? 400 : status;
+    const code =
+      kept === 404
+        ? 'not_found'
+        : kept === 409
+          ? 'conflict'
+          : kept === 413
+            ? 'body_too_large'
+            : 'invalid_request';
+    const message = engineMessage(body) ?? `The engine refused the request with status ${status}.`;
+    return {
+      ...base,
+      code: 'engine-refused',
+      kept: { status: kept, headers, body },
+      failure: { code, message, phase: 'sent', status: kept, shouldRetry: false },
+    };
+  }
+  if (COOL_STATUSES.has(status)) {
+    const coolMs = retryAfterMs(headers['retry-after'], wallMs) ?? COOL_MS_DEFAULT;
+    return {
+      ...base,
+      code: 'engine-busy',
+      retryable: true,
+      coolMs,
+      failure: {
+        code: 'overloaded',
+        message: `The backend '${backend}' is busy (it answered ${status}).`,
+        phase: 'sent',
+      },
+    };
+  }
+  if (status === 401 || status === 403) {
+    const message = `The backend '${backend}' refused Armature's own credentials. Its operator has to mend the configuration.`;
+    return {
+      ...base,
+      code: 'credentials-refused',
+      failure: { code: 'backend_error', message, phase: 'sent', shouldRetry: false },
+    };
+  }
+  const retryable = status >= 500;
+  const message = `The backend '${backend}' failed with status ${status}.`;
+  return {
+    ...base,
+    code: 'engine-failed',
+    retryable,
+    counts: retryable,
+    failure: { code: 'backend_error', message, phase: 'sent' },
+  };
+}
+
+/** A stream that said what is wrong before it said anything else. */
+export function fromErrorEvent(data: string, backend: string): AttemptFailure {
+  const body = Buffer.from(data);
+  const said = (JSON.parse(data) as { error?: { code?: unknown; status?: unknown } }).error;
+  const status = [said?.code, said?.status].find((value) => typeof value === 'number');
+  if (status !== undefined && KEPT_STATUSES.has(status as number))
+    return fromStatus(status as number, {}, body, backend);
+  return {
+    code: 'error-event',
+    unsent: false,
+    stale: false,
+    retryable: true,
+    counts: true,
+    failure: {
+      code: 'backend_error',
+      message: `The backend '${backend}' failed before its first word.`,
+      phase: 'sent',
+    },
+  };
+}
+
+/** The engine ran out of the time it is given; `limit` names the setting. */
+export function fromTimeout(
+  limit: 'firstByte' | 'idle' | 'total',
+  ms: number,
+  backend: string,
+): AttemptFailure {
+  return {
+    code: { firstByte: 'first-byte-timeout', idle: 'idle-timeout', total: 'total-timeout' }[limit],
+    unsent: false,
+    stale: false,
+    retryable: true,
+    counts: true,
+    failure: {
+      code: 'deadline_exceeded',
+      message: `The backend '${backend}' gave no answer within its ${limit} timeout of ${ms} ms.`,
+      phase: 'sent',
+    },
+  };
+}
+
+/** The answer began well and ended too early, or is no answer. */
+export function fromBrokenAnswer(code: string, message: string): AttemptFailure {
+  return {
+    code,
+    unsent: false,
+    stale: false,
+    retryable: true,
+    counts: true,
+    failure: { code: 'backend_error', message, phase: 'sent' },
+  };
+}
+
+/** Whether an engine's error body can go to an OpenAI client unchanged. */
+export function speaksOpenai(body: Buffer): boolean {
+  return isOpenaiError(body);
+}
+
+/** Seconds, or an HTTP date; undefined for what is neither. */
+function retryAfterMs(header: string | string[] | undefined, wallMs: number): number | undefined {
+  const text = Array.isArray(header) ? header[0] : header;
+  if (text === undefined) return undefined;
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - wallMs);
+}

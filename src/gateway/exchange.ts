@@ -1,0 +1,80 @@
+import type { Priority } from '../config/schema/index.ts';
+import type { Outcome, Step } from '../events/contracts.ts';
+import type { Failure } from '../kernel/errors.ts';
+import { Scope } from '../kernel/scope.ts';
+import type { TimerHandle } from '../kernel/timers.ts';
+import type { Snapshot } from '../links/messages.ts';
+import type { Call } from './call.ts';
+import type { Caller } from './contracts.ts';
+import type { Attempt } from './dispatch/attempt.ts';
+import type { Endpoint } from './state/endpoint.ts';
+import type { Backend, Route } from './state/world.ts';
+
+/** One request on its way through the path: what is known of it, and what it has taken. */
+export class Exchange {
+  readonly caller: Caller;
+  /** Everything it takes is given back when this closes. */
+  readonly scope = new Scope();
+  /** Armature's own id. */
+  readonly id: string;
+  /** What is echoed as x-request-id: the caller's, or Armature's. */
+  readonly requestId: string;
+  /** Monotonic and wall milliseconds at which it came. */
+  readonly startedAt: number;
+  readonly wallMs: number;
+  readonly steps: Step[] = [];
+
+  tenant = '';
+  priority: Priority = 'standard';
+  snapshot: Snapshot | undefined;
+  call: Call | undefined;
+  route: Route | undefined;
+  /** What keeps it with others, within its tenant; undefined where nothing does. */
+  session: string | undefined;
+  traceparent: { traceId: string; flags: string } | undefined;
+  /** Monotonic. A whole answer, or the first content of a stream, is due by then. */
+  deadlineAt = Number.POSITIVE_INFINITY;
+
+  /** Targets that it may go to now: the route's, or the one backend of a rung. */
+  targets: Route['targets'] = [];
+  /** The backend of its last attempt. */
+  backend: Backend | undefined;
+  readonly tried = new Set<Endpoint>();
+  /** Attempts that count, of all rungs; and of this rung. */
+  attempts = 0;
+  attemptsOfRung = 0;
+  /** Place in the ladder; -1 is a full answer. */
+  rung = -1;
+  degraded: string | undefined;
+  attempt: Attempt | undefined;
+  /** What the caller would be told if nothing else helped. */
+  failure: Failure | undefined;
+
+  committed = false;
+  over = false;
+  outcome: Outcome | undefined;
+  status = 0;
+  tokensIn: number | undefined;
+  tokensOut: number | undefined;
+  firstContentAt: number | undefined;
+  /** Milliseconds spent waiting: for a place, and for engines. */
+  waitedMs = 0;
+  upstreamMs = 0;
+  timer: TimerHandle;
+  /** Leaves the line it waits in. */
+  leaveLine: (() => void) | undefined;
+
+  constructor(caller: Caller, id: string, requestId: string, startedAt: number, wallMs: number) {
+    this.caller = caller;
+    this.id = id;
+    this.requestId = requestId;
+    this.startedAt = startedAt;
+    this.wallMs = wallMs;
+  }
+
+  /** The phase for an error that ends it now. */
+  get phase(): Failure['phase'] {
+    if (this.committed) return 'committed';
+    return this.attempts > 0 ? 'sent' : 'before-queue';
+  }
+}

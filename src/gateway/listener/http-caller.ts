@@ -1,0 +1,80 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller, HeaderList } from '../contracts.ts';
+
+const EMPTY = Buffer.alloc(0);
+
+/** A caller on a node:http connection. */
+export class HttpCaller implements Caller {
+  readonly method: string;
+  readonly target: string;
+  body: Buffer = EMPTY;
+  onGone: (() => void) | undefined;
+  onDrain: (() => void) | undefined;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  /** Holds the head back until its first piece, so that both leave in one write. */
+  #corked = false;
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request;
+    this.#response = response;
+    this.method = request.method ?? 'GET';
+    this.target = request.url ?? '/';
+    response.on('close', () => {
+      if (!response.writableFinished) this.onGone?.();
+    });
+    response.on('drain', () => this.onDrain?.());
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers[name];
+    return Array.isArray(value) ? value.join(', ') : value;
+  }
+
+  headerCount(name: string): number {
+    if (this.#request.headers[name] === undefined) return 0;
+    const raw = this.#request.rawHeaders;
+    let count = 0;
+    for (let i = 0; i < raw.length; i += 2) {
+      if (raw[i]!.length === name.length && raw[i]!.toLowerCase() === name) count++;
+    }
+    return count;
+  }
+
+  respond(status: number, headers: HeaderList, body: Buffer | string): void {
+    const response = this.#response;
+    if (response.headersSent || response.destroyed) return;
+    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+    response.writeHead(status, [...headers, 'content-length', String(bytes)]);
+    response.end(body);
+  }
+
+  open(status: number, headers: HeaderList): void {
+    const response = this.#response;
+    if (response.headersSent || response.destroyed) return;
+    response.socket?.cork();
+    this.#corked = true;
+    response.writeHead(status, headers as string[]);
+  }
+
+  write(piece: Buffer | string): boolean {
+    const taken = this.#response.write(piece);
+    if (this.#corked) {
+      this.#corked = false;
+      this.#response.socket?.uncork();
+    }
+    return taken;
+  }
+
+  end(): void {
+    this.#response.end();
+    if (this.#corked) {
+      this.#corked = false;
+      this.#response.socket?.uncork();
+    }
+  }
+
+  destroy(): void {
+    this.#response.destroy();
+  }
+}

@@ -1,0 +1,236 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Failure } from '../../kernel/errors.ts';
+import type { TimerHandle, Timers } from '../../kernel/timers.ts';
+import type { BufferBudget } from '../buffer-budget.ts';
+import { failureAnswer } from '../own-answers.ts';
+import type { Path } from '../path.ts';
+import { readBody } from './body.ts';
+import { HttpCaller } from './http-caller.ts';
+
+/** Longer than load balancers keep an idle connection, so that it is they who close it. */
+const KEEP_ALIVE_MS = 75_000;
+/** A caller's whole head, and its whole request. */
+const HEADERS_MS_MAX = 60_000;
+const REQUEST_MS_MAX = 300_000;
+const HEADER_BYTES_MAX = 32 * 1024;
+/** How long a caller may go on sending a body that was refused, so that it reads the refusal. */
+const LINGER_MS = 2_000;
+
+export interface ListenerOptions {
+  /** HOST:PORT */
+  listen: string;
+  /** PEM texts. */
+  tls: { cert: string; key: string } | undefined;
+  path: Path;
+  timers: Timers;
+  buffers: BufferBudget;
+  bodyBytesMax: () => number;
+  /** Whether the worker, or one route, can take requests. */
+  ready: (route: string | undefined) => boolean | undefined;
+}
+
+/** Where callers come in. What they send is parsed by node:http. */
+export class Listener {
+  readonly #server: Server;
+  readonly #options: ListenerOptions;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    const settings = {
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: HEADERS_MS_MAX,
+      requestTimeout: REQUEST_MS_MAX,
+      connectionsCheckingInterval: 5_000,
+      maxHeaderSize: HEADER_BYTES_MAX,
+      noDelay: true,
+    };
+    this.#server = options.tls ? createTlsServer({ ...settings, ...options.tls }) : createServer(settings);
+    this.#server.on('request', (request, response) => this.#take(request, response));
+    this.#server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+      const refused = Number(request.headers['content-length'] ?? 0) > options.bodyBytesMax();
+      if (!refused) response.writeContinue();
+      this.#take(request, response);
+    });
+    this.#server.on('clientError', (error: Error & { code?: string }, socket: Socket) =>
+      refuseBytes(error, socket),
+    );
+  }
+
+  /** Resolves once it listens. Several workers listen on one port. */
+  async listen(): Promise<void> {
+    const { listen } = this.#options;
+    const colon = listen.lastIndexOf(':');
+    const host = listen.slice(0, colon).replace(/^\[|\]$/g, '');
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(
+        { host, port: Number(listen.slice(colon + 1)), reusePort: true, backlog: 4096 },
+        () => {
+          this.#server.off('error', reject);
+          resolve();
+        },
+      );
+    });
+  }
+
+  /** Takes no more connections, and closes those without a request. */
+  stop(): void {
+    this.#server.close();
+    this.#server.closeIdleConnections();
+  }
+
+  closeIdle(): void {
+    this.#server.closeIdleConnections();
+  }
+
+  /** Closes every connection, whatever it carries. */
+  destroy(): void {
+    this.#server.closeAllConnections();
+  }
+
+  #take(request: IncomingMessage, response: ServerResponse): void {
+    const { path, buffers, bodyBytesMax } = this.#options;
+    const caller = new HttpCaller(request, response);
+    if (this.#answerHealth(caller)) return;
+    if (isForeignPage(request)) {
+      path.refuseUnread(caller, forbiddenOrigin());
+      request.resume();
+      return;
+    }
+    readBody(request, bodyBytesMax(), buffers, (result, release) => {
+      if (typeof result === 'string') {
+        this.#refuseBody(request, response, result);
+        return;
+      }
+      response.on('close', release);
+      caller.body = result;
+      path.handle(caller);
+    });
+  }
+
+  #answerHealth(caller: HttpCaller): boolean {
+    const { target, method } = caller;
+    if (target !== '/healthz' && target !== '/readyz' && !target.startsWith('/readyz?')) return false;
+    if (method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS') return false;
+    if (target === '/healthz') {
+      caller.respond(200, ['content-type', 'text/plain'], 'ok\n');
+      return true;
+    }
+    const query = target.indexOf('?');
+    const route =
+      query < 0 ? undefined : (new URLSearchParams(target.slice(query)).get('route') ?? undefined);
+    const ready = this.#options.ready(route);
+    if (ready === undefined) caller.respond(404, ['content-type', 'text/plain'], 'no such route\n');
+    else if (ready) caller.respond(200, ['content-type', 'text/plain'], 'ready\n');
+    else caller.respond(503, ['content-type', 'text/plain', 'retry-after', '1'], 'not ready\n');
+    return true;
+  }
+
+  /**
+   * Answers although the body is still coming. The connection ends, but not before the caller has had the chance to read
+   * the answer: closing at once would reset what is on its way.
+   */
+  #refuseBody(request: IncomingMessage, response: ServerResponse, why: 'too-large' | 'no-room'): void {
+    const { path, timers, bodyBytesMax } = this.#options;
+    const failure: Failure =
+      why === 'too-large'
+        ? {
+            code: 'body_too_large',
+            message: `The body is larger than the ${bodyBytesMax()} bytes that are allowed.`,
+            phase: 'before-queue',
+            shouldRetry: false,
+          }
+        : {
+            code: 'overloaded',
+            message: 'There is no room for the body now.',
+            phase: 'before-queue',
+            retryAfterSeconds: 1,
+          };
+    path.refuseUnread(new LingeringCaller(request, response, timers), failure);
+  }
+}
+
+/** Sends its answer whole, and ends the connection only when the rest of the body has come, or after a while. */
+class LingeringCaller extends HttpCaller {
+  readonly #rest: IncomingMessage;
+  readonly #reply: ServerResponse;
+  readonly #timers: Timers;
+
+  constructor(request: IncomingMessage, response: ServerResponse, timers: Timers) {
+    super(request, response);
+    this.#rest = request;
+    this.#reply = response;
+    this.#timers = timers;
+  }
+
+  override respond(status: number, headers: readonly string[], body: Buffer | string): void {
+    const reply = this.#reply;
+    reply.writeHead(status, [
+      ...headers,
+      'connection',
+      'close',
+      'content-length',
+      String(Buffer.byteLength(body)),
+    ]);
+    reply.write(body);
+    let timer: TimerHandle;
+    const end = () => {
+      this.#timers.clear(timer);
+      reply.end();
+    };
+    timer = this.#timers.set(LINGER_MS, end);
+    this.#rest.on('end', end);
+    this.#rest.on('close', end);
+    this.#rest.resume();
+  }
+}
+
+/** What cannot be parsed as HTTP is told so in one answer, and the connection ends. */
+function refuseBytes(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || socket.destroyed) {
+    socket.destroy();
+    return;
+  }
+  const [status, reason] =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? [431, 'Request Header Fields Too Large']
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? [408, 'Request Timeout']
+        : [400, 'Bad Request'];
+  const failure: Failure = {
+    code: 'invalid_request',
+    message: `The request cannot be read as HTTP: ${reason}.`,
+    phase: 'before-queue',
+  };
+  const { body } = failureAnswer(failure, '/v1');
+  socket.end(
+    `HTTP/1.1 ${status} ${reason}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}
+
+/**
+ * A web page of another origin: a browser would let it reach a listener on loopback. Pages served from loopback, and
+ * callers that are no browsers, pass.
+ */
+function isForeignPage(request: IncomingMessage): boolean {
+  const { origin } = request.headers;
+  if (origin === undefined) return false;
+  if (!URL.canParse(origin)) return true;
+  const { hostname, host } = new URL(origin);
+  return host !== request.headers.host && !isLoopback(hostname);
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\./.test(hostname);
+}
+
+function forbiddenOrigin(): Failure {
+  return {
+    code: 'forbidden',
+    message: 'Web pages of other origins may not call this listener.',
+    phase: 'before-queue',
+    shouldRetry: false,
+  };
+}

@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import packageJson from '../../package.json' with { type: 'json' };
+import { systemClock } from '../kernel/clock.ts';
+import { systemRandom } from '../kernel/random.ts';
+import { systemTimers } from '../kernel/timers.ts';
+import { joinSupervisor } from '../links/part.ts';
+import { createLogger } from '../telemetry/logger.ts';
+import { Worker } from './worker.ts';
+
+/** Exit code for what another start cannot mend: the supervisor gives up at once. */
+const EXIT_FATAL = 78;
+
+/** Process entry: `gateway --data DIR --worker N`. */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      data: { type: 'string' },
+      worker: { type: 'string', default: '0' },
+      config: { type: 'string', short: 'c' },
+    },
+  });
+  const worker = Number(values.worker);
+  const dataDir = values.data!;
+  const part = `gateway-${worker}`;
+  const log = createLogger(part);
+  const boot = randomBytes(8).toString('hex');
+  const [clock, random, timers] = [systemClock, systemRandom, systemTimers];
+
+  const gateway = new Worker({
+    dataDir,
+    worker,
+    boot,
+    version: packageJson.version,
+    clock,
+    random,
+    timers,
+    log,
+    onFatal(error) {
+      log.fatal({ err: error }, 'the gateway cannot listen');
+      process.exit(EXIT_FATAL);
+    },
+  });
+  const supervisor = joinSupervisor({
+    dataDir,
+    role: 'gateway',
+    part,
+    boot,
+    timers,
+    random,
+    onOrphaned: leave,
+  });
+
+  let leaving = false;
+  function leave(): void {
+    if (leaving) return;
+    leaving = true;
+    void gateway.drain().then(async () => {
+      await supervisor.close();
+      process.exit(0);
+    });
+  }
+  process.on('SIGTERM', leave);
+  process.on('SIGINT', () => log.debug('the supervisor decides when to leave'));
+  process.on('SIGHUP', () => log.debug('control reads the configuration'));
+}

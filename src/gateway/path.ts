@@ -1,0 +1,450 @@
+import type { Step } from '../events/contracts.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { ERRORS, type Failure } from '../kernel/errors.ts';
+import { idMaker } from '../kernel/ids.ts';
+import type { Random } from '../kernel/random.ts';
+import type { Timers } from '../kernel/timers.ts';
+import type { WorkerMetrics } from '../telemetry/metrics.ts';
+import { admit } from './admit.ts';
+import type { BufferBudget } from './buffer-budget.ts';
+import { type Call, readCall } from './call.ts';
+import type { Caller, FactSink, Leases } from './contracts.ts';
+import { Delivery } from './delivery.ts';
+import { Attempt } from './dispatch/attempt.ts';
+import { readTraceparent } from './dispatch/headers.ts';
+import type { EndpointWatch } from './endpoint-watch.ts';
+import { Exchange } from './exchange.ts';
+import { identify, mayCall } from './identify.ts';
+import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
+import { plan, takePlace } from './plan.ts';
+import { outcomeOf, Settler } from './record/settle.ts';
+import { descend } from './recover.ts';
+import type { Sequences } from './sequences.ts';
+import type { Endpoint } from './state/endpoint.ts';
+import type { Waiter } from './state/waiting-line.ts';
+import type { Backend, World } from './state/world.ts';
+
+export interface PathDeps {
+  clock: Clock;
+  random: Random;
+  timers: Timers;
+  world: World;
+  leases: Leases;
+  metrics: WorkerMetrics;
+  facts: FactSink;
+  buffers: BufferBudget;
+  sequences: Sequences;
+  watch: EndpointWatch;
+  version: string;
+}
+
+/** The request path: listen -> identify -> parse -> admit -> plan -> dispatch -> relay -> settle -> record. */
+export class Path {
+  readonly deps: PathDeps;
+  readonly running = new Set<Exchange>();
+  /** Requests are refused as `draining`. */
+  draining = false;
+  readonly #newId: (wallMs: number) => string;
+  readonly #settler: Settler;
+
+  constructor(deps: PathDeps) {
+    this.deps = deps;
+    this.#newId = idMaker('req', deps.random);
+    this.#settler = new Settler(deps.metrics, deps.facts);
+  }
+
+  /** Takes a request whose body has been read. */
+  handle(caller: Caller): void {
+    const x = this.#open(caller);
+    const { world } = this.deps;
+    if (this.draining) {
+      this.refuse(x, drainingFailure());
+      return;
+    }
+    const tenant = identify(caller, world);
+    if (typeof tenant !== 'string') {
+      this.refuse(x, tenant);
+      return;
+    }
+    x.tenant = tenant;
+    const call = readCall(caller);
+    if ('own' in call) {
+      const answer = ownAnswer(call, tenant, world, this.deps.version);
+      if ('code' in answer) this.refuse(x, answer);
+      else this.answer(x, answer, 'ok');
+    } else if ('code' in call) this.refuse(x, call);
+    else this.#route(x, call);
+  }
+
+  /** Refuses a request whose body was never read whole. */
+  refuseUnread(caller: Caller, failure: Failure): void {
+    this.refuse(this.#open(caller), failure);
+  }
+
+  #open(caller: Caller): Exchange {
+    const { clock, world } = this.deps;
+    const wallMs = clock.wall();
+    const id = this.#newId(wallMs);
+    const x = new Exchange(caller, id, readRequestId(caller) ?? id, clock.mono(), wallMs);
+    x.snapshot = world.snapshot;
+    this.running.add(x);
+    caller.onGone = () => this.gone(x);
+    return x;
+  }
+
+  #route(x: Exchange, call: Call): void {
+    const { world } = this.deps;
+    x.call = call;
+    const route = world.routes.get(call.route);
+    if (!route || !mayCall(world, x.tenant, call.route)) {
+      const known = route !== undefined;
+      this.refuse(x, known ? forbidden(call.route) : unknownRoute(call.route, world));
+      return;
+    }
+    x.route = route;
+    x.traceparent = readTraceparent(x.caller.header('traceparent'));
+    const refused = admit(x, world);
+    if (refused) {
+      this.refuse(x, refused);
+      return;
+    }
+    x.targets = route.targets.filter(({ backend }) => speaks(backend, call));
+    if (x.targets.length === 0) {
+      this.refuse(x, wrongProtocol(call));
+      return;
+    }
+    route.retries.observe({ budget: route.settings.retry.budget });
+    this.#arm(x);
+    if (call.protocol === 'oip' && call.request?.sequence) this.#planSequence(x, call.request.sequence);
+    else this.plan(x, false);
+  }
+
+  /** Chooses where it goes now. `again`: an endpoint that was tried may be tried on a fresh connection. */
+  plan(x: Exchange, again: boolean): void {
+    const found = plan(x, this.deps, this.deps.clock.mono(), again);
+    if (found.kind === 'go') this.#dispatch(x, found.backend, found.endpoint, found.fresh);
+    else if (found.kind === 'wait') this.#wait(x, found.backend);
+    else this.nowhere(x);
+  }
+
+  /** Once more at the same endpoint, on a fresh connection; the place it had there is free again. */
+  repeat(x: Exchange, backend: Backend, endpoint: Endpoint): void {
+    const now = this.deps.clock.mono();
+    if (endpoint.waitMs(now) === 0 && this.deps.leases.take(endpoint.key, backend.line.length + 1)) {
+      this.#dispatch(x, backend, endpoint, true);
+    } else this.plan(x, false);
+  }
+
+  /** No endpoint can be used now: the next rung, or a refusal that says when to come again. */
+  nowhere(x: Exchange): void {
+    const now = this.deps.clock.mono();
+    const endpoints = x.targets.flatMap(({ backend }) => backend.endpoints);
+    const cooling = endpoints.filter((endpoint) => endpoint.coolUntil > now && !endpoint.unwell);
+    const earliest = Math.min(...cooling.map((endpoint) => endpoint.coolUntil - now));
+    const failure: Failure =
+      cooling.length > 0
+        ? {
+            code: 'overloaded',
+            message: `Every endpoint of '${x.route!.name}' that is well asked to be left alone for a while.`,
+            phase: 'before-queue',
+            retryAfterSeconds: Math.max(1, Math.ceil(earliest / 1000)),
+          }
+        : {
+            code: 'backend_unavailable',
+            message: `No endpoint of '${x.route!.name}' can be used now: ${endpoints.length === 0 ? 'none has started yet' : 'all are fenced or unwell'}.`,
+            phase: 'before-queue',
+          };
+    // What an attempt met says more than that nothing is left, save when it was told to come again later.
+    if (!x.failure || failure.code === 'overloaded') x.failure = failure;
+    this.step(x, 'plan', 'no-endpoint', {
+      endpoints: endpoints.length,
+      cooling: cooling.length,
+      unwell: endpoints.filter((endpoint) => endpoint.unwell).length,
+      open: endpoints.filter((endpoint) => endpoint.breaker.state !== 'closed').length,
+    });
+    const causes = endpoints.flatMap((endpoint) => endpoint.cause ?? []);
+    if (causes.length > 0) x.steps.at(-1)!.causes = causes;
+    descend(this, x);
+  }
+
+  step(x: Exchange, what: Step['what'], code: string, figures: Step['figures'], setting?: string): void {
+    const at = this.deps.clock.mono() - x.startedAt;
+    x.steps.push({ at, what, code, figures, ...(setting === undefined ? {} : { setting }) });
+  }
+
+  /** An answer of Armature's own. */
+  answer(x: Exchange, answer: OwnAnswer, outcome: 'ok' | 'degraded'): void {
+    x.status = answer.status;
+    x.outcome = outcome;
+    x.caller.respond(answer.status, [...answer.headers, ...this.headersOf(x)], answer.body);
+    this.finish(x);
+  }
+
+  /** An error, as the caller's protocol tells it; inside a committed stream, as an event. */
+  refuse(x: Exchange, failure: Failure): void {
+    if (x.over) return;
+    x.failure = failure;
+    x.outcome = outcomeOf(failure);
+    const answer = failureAnswer(failure, x.caller.target);
+    x.status = answer.status;
+    if (
+      failure.code === 'overloaded' ||
+      failure.code === 'draining' ||
+      failure.code === 'deadline_exceeded'
+    ) {
+      this.deps.metrics.shed.of(x.route?.name ?? '', failure.code).add();
+    }
+    this.step(x, 'answer', failure.code, { status: answer.status, phase: failure.phase });
+    const closing = this.draining || failure.code === 'draining' ? ['connection', 'close'] : [];
+    x.caller.respond(answer.status, [...answer.headers, ...closing, ...this.headersOf(x)], answer.body);
+    this.finish(x);
+  }
+
+  /** Headers by which an answer says where it came from. */
+  headersOf(x: Exchange): string[] {
+    const headers = ['x-request-id', x.requestId, 'x-armature-id', x.id];
+    if (x.route) headers.push('x-armature-route', x.route.name);
+    const answered = x.outcome === 'ok' || x.outcome === 'degraded' || x.committed;
+    if (answered && x.backend && x.attempt) headers.push('x-armature-backend', x.backend.name);
+    if (answered && x.degraded !== undefined) headers.push('x-armature-degraded', x.degraded);
+    return headers;
+  }
+
+  /** The caller left: everything done for it ends at once. */
+  gone(x: Exchange): void {
+    if (x.over) return;
+    x.outcome = 'aborted';
+    this.step(x, 'answer', 'caller-left', { committed: x.committed });
+    this.finish(x);
+  }
+
+  /** The drain is over: what still runs ends with an error that may be retried elsewhere. */
+  endAll(): void {
+    for (const x of [...this.running]) {
+      const failure = { ...drainingFailure(), phase: x.phase };
+      if (x.committed) Delivery.breakOff(this, x, failure);
+      else this.refuse(x, failure);
+    }
+  }
+
+  finish(x: Exchange): void {
+    if (x.over) return;
+    x.over = true;
+    x.caller.onGone = undefined;
+    x.caller.onDrain = undefined;
+    this.deps.timers.clear(x.timer);
+    x.attempt?.cancel();
+    x.scope.close();
+    this.running.delete(x);
+    this.#settler.settle(x, this.deps.clock.mono());
+  }
+
+  /** One timer watches the deadline and the time limits of the attempt, whichever comes first. */
+  #arm(x: Exchange): void {
+    const { clock, timers } = this.deps;
+    timers.clear(x.timer);
+    const attemptDue = x.attempt && !x.attempt.over ? x.attempt.dueAt : Number.POSITIVE_INFINITY;
+    const due = x.committed && x.call!.stream ? attemptDue : Math.min(x.deadlineAt, attemptDue);
+    x.timer = timers.set(Math.max(1, due - clock.mono()), () => this.#onTime(x));
+  }
+
+  #onTime(x: Exchange): void {
+    if (x.over) return;
+    const now = this.deps.clock.mono();
+    if (now >= x.deadlineAt && !(x.committed && x.call!.stream)) {
+      this.#outOfTime(x);
+      return;
+    }
+    x.attempt?.checkTime(now);
+    if (!x.over) this.#arm(x);
+  }
+
+  #outOfTime(x: Exchange): void {
+    const ms = Math.round(x.deadlineAt - x.startedAt);
+    const what = x.call!.stream ? 'the first content' : 'the answer';
+    const failure: Failure = {
+      code: 'deadline_exceeded',
+      message: `The deadline of ${ms} ms passed before ${what}.`,
+      phase: x.attempts > 0 ? 'sent' : 'queued',
+    };
+    x.failure = failure;
+    this.step(
+      x,
+      'answer',
+      'deadline-passed',
+      { deadlineMs: ms, attempts: x.attempts },
+      `routes.${x.route!.name}.deadline`,
+    );
+    if (x.committed) Delivery.breakOff(this, x, failure);
+    else {
+      x.attempt?.cancel();
+      descend(this, x);
+    }
+  }
+
+  #wait(x: Exchange, backend: Backend): void {
+    const { clock, metrics } = this.deps;
+    const route = x.route!;
+    const { max } = route.settings.queue;
+    if (route.waiting.count >= max) {
+      this.step(
+        x,
+        'wait',
+        'queue-full',
+        { waiting: route.waiting.count, max },
+        `routes.${route.name}.queue.max`,
+      );
+      x.failure = {
+        code: 'overloaded',
+        message: `All places of '${route.name}' are taken, and ${route.waiting.count} requests wait already.`,
+        phase: 'before-queue',
+        retryAfterSeconds: 1,
+      };
+      descend(this, x);
+      return;
+    }
+    const since = clock.mono();
+    route.waiting.count++;
+    let waiting = true;
+    const leave = () => {
+      if (!waiting) return;
+      waiting = false;
+      route.waiting.count--;
+      backend.line.leave(waiter);
+      const waitedMs = clock.mono() - since;
+      x.waitedMs += waitedMs;
+      metrics.queueSeconds.of(x.priority).observe(waitedMs / 1000);
+      this.step(x, 'wait', 'waited', { waitedMs: Math.round(waitedMs), priority: x.priority });
+    };
+    const waiter: Waiter = {
+      priority: x.priority,
+      onTurn: () => {
+        const endpoint = takePlace(x, backend, this.deps, clock.mono());
+        if (endpoint) {
+          leave();
+          this.#dispatch(x, backend, endpoint, x.tried.has(endpoint));
+        } else backend.line.join(waiter);
+      },
+      onHopeless: () => {
+        leave();
+        this.plan(x, x.attemptsOfRung > 0);
+      },
+    };
+    backend.line.join(waiter);
+    x.scope.add(leave);
+    x.leaveLine = leave;
+  }
+
+  #planSequence(x: Exchange, sequence: { id: string; start: boolean; end: boolean }): void {
+    const { clock, leases, sequences } = this.deps;
+    const now = clock.mono();
+    const found = sequences.endpointOf(x.session!, sequence.start, x.targets, now);
+    if (found && sequence.end) sequences.forget(x.session!);
+    if (!found || found.endpoint.waitMs(now) > 0) {
+      x.targets = found ? [{ name: found.backend.name, weight: 1, backend: found.backend }] : x.targets;
+      this.nowhere(x);
+      return;
+    }
+    // Its endpoint alone may answer it.
+    const only: Backend = { ...found.backend, endpoints: [found.endpoint] };
+    x.targets = [{ name: only.name, weight: 1, backend: only }];
+    if (leases.take(found.endpoint.key, only.line.length + 1)) this.#dispatch(x, only, found.endpoint, false);
+    else this.#wait(x, only);
+  }
+
+  #dispatch(x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): void {
+    const { clock, leases, watch, world } = this.deps;
+    const now = clock.mono();
+    const wasOpen = endpoint.breaker.state;
+    const trial = endpoint.breaker.decide(undefined, now).choice === 'trial';
+    if (trial && wasOpen === 'open') watch.changed(endpoint, x.id);
+    x.backend = backend;
+    x.tried.add(endpoint);
+    x.attempts++;
+    x.attemptsOfRung++;
+    this.step(x, 'attempt', trial ? 'trial' : fresh ? 'sent-on-fresh-connection' : 'sent', {
+      backend: backend.name,
+      endpoint: endpoint.address,
+      attempt: x.attempts,
+      inflight: endpoint.inflight,
+      limit: endpoint.limit,
+    });
+    const attempt = new Attempt({
+      x,
+      backend,
+      endpoint,
+      fresh,
+      trial,
+      host: new Delivery(this, x),
+      clock,
+      spanId: () => spanId(this.deps.random),
+      onOver: () => {
+        watch.changed(endpoint, x.id);
+        leases.give(endpoint.key);
+        world.forgetIfIdle(endpoint);
+        const current = world.backends.get(backend.name);
+        if (current && current.line.length > 0) world.wake(current);
+      },
+    });
+    x.attempt = attempt;
+    this.#arm(x);
+    attempt.start();
+  }
+
+  /** Looks again at when the request must be looked at: its attempt has come further. */
+  rearm(x: Exchange): void {
+    if (!x.over) this.#arm(x);
+  }
+}
+
+function spanId(random: Random): string {
+  const half = () =>
+    Math.floor(random.next() * 2 ** 32)
+      .toString(16)
+      .padStart(8, '0');
+  const id = half() + half();
+  return id === '0000000000000000' ? '0000000000000001' : id;
+}
+
+/** The caller's own id, where it is one line of plain characters. */
+function readRequestId(caller: Caller): string | undefined {
+  const id = caller.header('x-request-id');
+  return id !== undefined && caller.headerCount('x-request-id') === 1 && /^[\x21-\x7e]{1,256}$/.test(id)
+    ? id
+    : undefined;
+}
+
+function speaks(backend: Backend, call: Call): boolean {
+  const engine = backend.settings.engine;
+  return engine === 'local' || engine === 'sim' || backend.dialect.protocol === call.protocol;
+}
+
+function forbidden(route: string): Failure {
+  return {
+    code: 'forbidden',
+    message: `This key may not call '${route}'.`,
+    phase: 'before-queue',
+    status: ERRORS.forbidden.status,
+    shouldRetry: false,
+  };
+}
+
+function wrongProtocol(call: Call): Failure {
+  const speaks = call.protocol === 'openai' ? 'the Open Inference Protocol' : "OpenAI's API";
+  return {
+    code: 'invalid_request',
+    message: `'${call.route}' speaks ${speaks}, and cannot answer this call.`,
+    phase: 'before-queue',
+    param: 'model',
+    shouldRetry: false,
+  };
+}
+
+function drainingFailure(): Failure {
+  return {
+    code: 'draining',
+    message: 'This gateway is shutting down. Try again: another one, or the next one, will answer.',
+    phase: 'before-queue',
+    retryAfterSeconds: 1,
+  };
+}

@@ -1,0 +1,118 @@
+import type { Random } from '../kernel/random.ts';
+import type { Reason } from '../policies/contracts.ts';
+import { targetByWeight } from '../policies/target-by-weight/index.ts';
+import { readOf, twoChoices } from '../policies/two-choices/index.ts';
+import type { Leases } from './contracts.ts';
+import type { Exchange } from './exchange.ts';
+import type { Endpoint } from './state/endpoint.ts';
+import type { Backend, Route } from './state/world.ts';
+
+/** What a plan comes to: an endpoint with a place taken, a backend to wait for, or nothing that can be used. */
+export type Plan =
+  | { kind: 'go'; backend: Backend; endpoint: Endpoint; fresh: boolean }
+  | { kind: 'wait'; backend: Backend }
+  | { kind: 'none' };
+
+export interface PlanDeps {
+  random: Random;
+  leases: Leases;
+}
+
+/** Draws that are kept, so that the decision can be replayed. */
+class KeptRandom implements Random {
+  readonly draws: number[] = [];
+  readonly #random: Random;
+  constructor(random: Random) {
+    this.#random = random;
+  }
+  next(): number {
+    const draw = this.#random.next();
+    this.draws.push(draw);
+    return draw;
+  }
+}
+
+/**
+ * Chooses a target and an endpoint among those that may be used now, and takes a place there. Endpoints that the request
+ * has tried come last: then on a fresh connection, when `again` allows it.
+ */
+export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): Plan {
+  const untried = (backend: Backend) =>
+    backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && !x.tried.has(endpoint));
+  // A retry stays with its target while that has another endpoint.
+  let targets = x.targets.filter(
+    ({ backend }) => backend === x.backend && x.tried.size > 0 && untried(backend),
+  );
+  if (targets.length === 0) targets = x.targets.filter(({ backend }) => untried(backend));
+  const fresh = targets.length === 0;
+  if (fresh) {
+    if (!again) return { kind: 'none' };
+    targets = x.targets.filter(({ backend }) =>
+      backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0),
+    );
+    if (targets.length === 0) return { kind: 'none' };
+  }
+  const backend = chooseTarget(x, targets, deps.random, now);
+  const usable = backend.endpoints.filter(
+    (endpoint) => endpoint.waitMs(now) === 0 && (fresh || !x.tried.has(endpoint)),
+  );
+  const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
+  return endpoint ? { kind: 'go', backend, endpoint, fresh } : { kind: 'wait', backend };
+}
+
+/** A place at one of the backend's endpoints, for a request whose turn it is. */
+export function takePlace(x: Exchange, backend: Backend, deps: PlanDeps, now: number): Endpoint | undefined {
+  const usable = backend.endpoints.filter((endpoint) => endpoint.waitMs(now) === 0);
+  const untried = usable.filter((endpoint) => !x.tried.has(endpoint));
+  return chooseEndpoint(x, untried.length > 0 ? untried : usable, deps, now, backend.line.length + 1);
+}
+
+function chooseTarget(x: Exchange, targets: Route['targets'], random: Random, now: number): Backend {
+  if (targets.length === 1) return targets[0]!.backend;
+  const kept = new KeptRandom(random);
+  const input = { session: x.session, targets: targets.map(({ name, weight }) => ({ name, weight })) };
+  const { choice, reason } = targetByWeight.decide(input, now, kept);
+  note(x, now, reason, targetByWeight, input, kept.draws);
+  return targets.find(({ name }) => name === choice)!.backend;
+}
+
+function chooseEndpoint(
+  x: Exchange,
+  usable: Endpoint[],
+  { random, leases }: PlanDeps,
+  now: number,
+  waiting: number,
+): Endpoint | undefined {
+  if (usable.length === 1) {
+    const only = usable[0]!;
+    return leases.take(only.key, waiting) ? only : undefined;
+  }
+  const roomy = usable.filter((endpoint) => endpoint.hasRoom);
+  if (roomy.length === 0) return usable.find((endpoint) => leases.take(endpoint.key, waiting));
+  const kept = new KeptRandom(random);
+  const input = { session: x.session, endpoints: roomy };
+  const decision = twoChoices.decide(input, now, kept);
+  const endpoint = roomy[decision.choice]!;
+  note(x, now, decision.reason, twoChoices, readOf(input, decision), kept.draws);
+  return leases.take(endpoint.key, waiting) ? endpoint : undefined;
+}
+
+function note(
+  x: Exchange,
+  now: number,
+  reason: Reason,
+  policy: { name: string; version: number },
+  input: unknown,
+  draws: number[],
+): void {
+  x.steps.push({
+    at: now - x.startedAt,
+    what: 'plan',
+    code: reason.code,
+    figures: reason.figures,
+    policy: `${policy.name}@${policy.version}`,
+    input,
+    draws,
+    setting: `routes.${x.route!.name}.targets`,
+  });
+}

@@ -1,0 +1,157 @@
+import { passedBack } from './dispatch/headers.ts';
+import type { AttemptFailure } from './dispatch/outcome.ts';
+import { speaksOpenai } from './dispatch/outcome.ts';
+import type { Exchange } from './exchange.ts';
+import { fixedAnswer } from './own-answers.ts';
+import type { Path } from './path.ts';
+
+/**
+ * What follows an attempt that gave no answer, before the commit point: the same endpoint on a fresh connection, the next
+ * endpoint, the next rung, or the error. One owner, one budget: nothing else in the path retries.
+ */
+export function recover(path: Path, x: Exchange, failed: AttemptFailure): void {
+  if (x.over) return;
+  const attempt = x.attempt!;
+  const { clock } = path.deps;
+  x.failure = failed.failure;
+  path.step(x, 'attempt', failed.code, {
+    backend: attempt.backend.name,
+    endpoint: attempt.endpoint.address,
+    attempt: x.attempts,
+    tookMs: Math.round(clock.mono() - attempt.startedAt),
+    ...(failed.coolMs === undefined ? {} : { coolMs: failed.coolMs }),
+  });
+  if (failed.kept) {
+    answerKept(path, x, failed.kept);
+    return;
+  }
+  if (clock.mono() >= x.deadlineAt || isSequence(x)) {
+    descend(path, x);
+    return;
+  }
+  if (failed.stale) {
+    count(path, x, failed.code);
+    x.attempts--; // it was never read, and costs nothing
+    x.attemptsOfRung--;
+    path.repeat(x, attempt.backend, attempt.endpoint);
+  } else if (failed.unsent) {
+    if (isPinned(x)) {
+      descend(path, x);
+      return;
+    }
+    count(path, x, failed.code);
+    x.attempts--;
+    x.attemptsOfRung--;
+    path.plan(x, false);
+  } else if (failed.retryable && !isPinned(x) && mayRetry(path, x, attempt.trial)) {
+    count(path, x, failed.code);
+    path.plan(x, true);
+  } else descend(path, x);
+}
+
+/** Walks down the ladder to the next rung that can answer; where there is none, the caller is told the failure. */
+export function descend(path: Path, x: Exchange): void {
+  const { clock, metrics, world } = path.deps;
+  const call = x.call!;
+  const route = x.route!;
+  const ladder =
+    isPinned(x) || isSequence(x) || call.kind === 'model' || call.kind === 'model-ready'
+      ? []
+      : route.settings.ladder;
+  const now = clock.mono();
+  x.leaveLine?.();
+  for (let at = x.rung + 1; at < ladder.length; at++) {
+    const rung = ladder[at]!;
+    if ('answer' in rung) {
+      x.degraded = 'answer';
+      const answer = fixedAnswer(x, call, rung.answer);
+      if (!answer) continue;
+      path.step(x, 'rung', 'fixed-answer', { rung: at }, `routes.${route.name}.ladder`);
+      metrics.degraded.of(route.name, 'answer').add();
+      metrics.shed.of(route.name, x.failure?.code ?? 'overloaded').add();
+      x.attempt = undefined;
+      path.answer(x, answer, 'degraded');
+      return;
+    }
+    if ('backend' in rung && now < x.deadlineAt) {
+      const backend = world.backends.get(rung.backend);
+      if (!backend?.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && endpoint.hasRoom)) continue;
+      x.rung = at;
+      x.degraded = 'backend';
+      x.targets = [{ name: backend.name, weight: 1, backend }];
+      x.attemptsOfRung = 0;
+      x.backend = undefined;
+      path.step(
+        x,
+        'rung',
+        'other-backend',
+        { rung: at, backend: backend.name },
+        `routes.${route.name}.ladder`,
+      );
+      path.plan(x, false);
+      return;
+    }
+  }
+  x.degraded = undefined;
+  const failure = x.failure!;
+  path.refuse(
+    x,
+    failure.code === 'overloaded' ? { ...failure, retryAfterSeconds: retryAfter(x, now) } : failure,
+  );
+}
+
+/** The earliest moment at which an endpoint of the route may be used again, in whole seconds. */
+function retryAfter(x: Exchange, now: number): number {
+  const waits = x
+    .route!.targets.flatMap(({ backend }) => backend.endpoints)
+    .map((endpoint) => endpoint.waitMs(now))
+    .filter((ms) => ms < Number.POSITIVE_INFINITY);
+  const earliest = waits.length > 0 ? Math.min(...waits) : 1000;
+  return Math.max(1, Math.ceil(earliest / 1000));
+}
+
+function mayRetry(path: Path, x: Exchange, trial: boolean): boolean {
+  const { attempts, budget } = x.route!.settings.retry;
+  const allowed = x.rung < 0 ? attempts : 1;
+  if (x.attemptsOfRung >= allowed) return false;
+  if (trial) return true; // the endpoint was being tried out: that costs no budget
+  const { choice, reason } = x.route!.retries.decide({ budget }, path.deps.clock.mono());
+  path.step(x, 'plan', reason.code, reason.figures, `routes.${x.route!.name}.retry.budget`);
+  return choice;
+}
+
+function count(path: Path, x: Exchange, reason: string): void {
+  path.deps.metrics.retries.of(x.attempt!.backend.name, reason).add();
+}
+
+/** `/versions/N` names one version: nothing else may answer. */
+function isPinned(x: Exchange): boolean {
+  return x.call!.protocol === 'oip' && x.call!.version !== undefined;
+}
+
+function isSequence(x: Exchange): boolean {
+  return x.call!.protocol === 'oip' && x.call!.request?.sequence !== undefined;
+}
+
+/** The engine says what is wrong with the request: its status and reason go to the caller. */
+function answerKept(path: Path, x: Exchange, kept: NonNullable<AttemptFailure['kept']>): void {
+  const readable = x.call!.protocol === 'oip' ? isOipError(kept.body) : speaksOpenai(kept.body);
+  if (!readable) {
+    path.refuse(x, x.failure!);
+    return;
+  }
+  x.status = kept.status;
+  x.outcome = 'invalid';
+  path.step(x, 'answer', 'engine-refused', { status: kept.status });
+  x.caller.respond(kept.status, [...passedBack(kept.headers), ...path.headersOf(x)], kept.body);
+  path.finish(x);
+}
+
+function isOipError(body: Buffer): boolean {
+  try {
+    const value: unknown = JSON.parse(body.toString('utf8'));
+    return typeof (value as { error?: unknown } | null)?.error === 'string';
+  } catch {
+    return false; // not JSON: it is told in the protocol's own form
+  }
+}

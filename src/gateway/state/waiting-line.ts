@@ -1,0 +1,55 @@
+import { type Priority, priorities } from '../../config/schema/index.ts';
+import { PriorityOrder } from '../../policies/priority-order/index.ts';
+
+/** A request that waits for a place at an endpoint of one backend. */
+export interface Waiter {
+  priority: Priority;
+  /** Called when a place may be had; it takes it, or comes back. */
+  onTurn: () => void;
+  /** No endpoint of the backend can be used any more: another way must be found. */
+  onHopeless: () => void;
+}
+
+/**
+ * Who waits for one backend: a queue for each priority, first come first served within it. Its length is bounded by the
+ * routes' `queue.max`.
+ */
+export class WaitingLine {
+  readonly #queues = new Map<Priority, Set<Waiter>>(priorities.map((priority) => [priority, new Set()]));
+  readonly #order = new PriorityOrder();
+
+  get length(): number {
+    let length = 0;
+    for (const queue of this.#queues.values()) length += queue.size;
+    return length;
+  }
+
+  waitingAt(priority: Priority): number {
+    return this.#queues.get(priority)!.size;
+  }
+
+  join(waiter: Waiter): void {
+    this.#queues.get(waiter.priority)!.add(waiter);
+  }
+
+  leave(waiter: Waiter): void {
+    this.#queues.get(waiter.priority)!.delete(waiter);
+  }
+
+  /** Takes out the one whose turn it is. */
+  next(): Waiter | undefined {
+    const waiting = priorities.map((priority) => this.waitingAt(priority));
+    if (!waiting.some((count) => count > 0)) return undefined;
+    const priority = priorities[this.#order.decide({ waiting }).choice]!;
+    const [waiter] = this.#queues.get(priority)!;
+    this.leave(waiter!);
+    return waiter;
+  }
+
+  /** Takes out everybody. */
+  clear(): Waiter[] {
+    const all = [...this.#queues.values()].flatMap((queue) => [...queue]);
+    for (const queue of this.#queues.values()) queue.clear();
+    return all;
+  }
+}

@@ -1,0 +1,218 @@
+import { readFileSync } from 'node:fs';
+import type { Dialect } from '../../backends/contracts.ts';
+import { dialectOf } from '../../backends/register.ts';
+import type { BackendSettings, RouteSettings, TenantSettings } from '../../config/schema/index.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Random } from '../../kernel/random.ts';
+import type { Timers } from '../../kernel/timers.ts';
+import type { Readings, Snapshot } from '../../links/messages.ts';
+import { RetryBudget } from '../../policies/retry-budget/index.ts';
+import type { Leases, OpenTransport } from '../contracts.ts';
+import { Endpoint, endpointKey } from './endpoint.ts';
+import { KeyRing } from './key-ring.ts';
+import { WaitingLine } from './waiting-line.ts';
+
+/** One backend as a snapshot has it. */
+export interface Backend {
+  name: string;
+  settings: BackendSettings;
+  dialect: Dialect;
+  /** The name that the engine knows the model by. */
+  model: string;
+  endpoints: Endpoint[];
+  /** Names and values that every request to it carries. */
+  authHeaders: readonly string[];
+  line: WaitingLine;
+}
+
+export interface Route {
+  name: string;
+  settings: RouteSettings;
+  /** Targets of weight above 0. */
+  targets: { name: string; weight: number; backend: Backend }[];
+  retries: RetryBudget;
+  /** Requests of this route that wait now; shared by all snapshots. */
+  waiting: { count: number };
+}
+
+export interface WorldDeps {
+  clock: Clock;
+  random: Random;
+  timers: Timers;
+  leases: Leases;
+  openTransport: OpenTransport;
+}
+
+/**
+ * What a worker decides on: one snapshot at a time, swapped whole. Endpoints, waiting lines and retry budgets are kept
+ * by name over swaps, since what was learned of them stays true.
+ */
+export class World {
+  snapshot: Snapshot | undefined;
+  routes: ReadonlyMap<string, Route> = new Map();
+  backends: ReadonlyMap<string, Backend> = new Map();
+  tenants: ReadonlyMap<string, TenantSettings> | undefined;
+  keys = new KeyRing([]);
+  readonly endpoints = new Map<string, Endpoint>();
+  readonly #deps: WorldDeps;
+  readonly #lines = new Map<string, WaitingLine>();
+  readonly #budgets = new Map<string, RetryBudget>();
+  readonly #waiting = new Map<string, { count: number }>();
+  #readings: Readings = { health: {} };
+
+  constructor(deps: WorldDeps) {
+    this.#deps = deps;
+    deps.leases.onFree = (key) => {
+      const backend = this.backends.get(key.slice(0, key.indexOf('|')));
+      if (backend) this.wake(backend);
+    };
+  }
+
+  swap(snapshot: Snapshot): void {
+    const { settings } = snapshot;
+    const named = new Set<string>();
+    const backends = new Map<string, Backend>();
+    for (const [name, backend] of Object.entries(settings.backends)) {
+      const endpoints = (snapshot.endpoints[name] ?? []).map((address) =>
+        this.#endpoint(name, address, backend),
+      );
+      for (const endpoint of endpoints) named.add(endpoint.key);
+      backends.set(name, {
+        name,
+        settings: backend,
+        dialect: dialectOf(backend.engine),
+        model: backend.model,
+        endpoints,
+        authHeaders: authHeaders(backend),
+        line: keep(this.#lines, name, () => new WaitingLine()),
+      });
+    }
+    const routes = new Map<string, Route>();
+    for (const [name, route] of Object.entries(settings.routes)) {
+      routes.set(name, {
+        name,
+        settings: route,
+        targets: route.targets
+          .filter(({ weight }) => weight > 0)
+          .map(({ backend, weight }) => ({ name: backend, weight, backend: backends.get(backend)! })),
+        retries: keep(this.#budgets, name, () => new RetryBudget()),
+        waiting: keep(this.#waiting, name, () => ({ count: 0 })),
+      });
+    }
+    this.snapshot = snapshot;
+    this.routes = routes;
+    this.backends = backends;
+    this.tenants = settings.tenants ? new Map(Object.entries(settings.tenants)) : undefined;
+    this.keys = new KeyRing(snapshot.keys);
+    for (const endpoint of [...this.endpoints.values()]) {
+      endpoint.retired = !named.has(endpoint.key);
+      this.forgetIfIdle(endpoint);
+    }
+    this.read(this.#readings);
+    for (const name of this.#lines.keys()) this.#wakeByName(name);
+  }
+
+  /** Takes control's readings of health; they arrive beside snapshots, whole each time. */
+  read(readings: Readings): void {
+    this.#readings = readings;
+    for (const endpoint of this.endpoints.values())
+      endpoint.unwell = readings.health[endpoint.key] === 'unwell';
+    for (const backend of this.backends.values()) this.wake(backend);
+  }
+
+  /** Gives places to those who wait for the backend, or tells them that there is no hope. */
+  wake(backend: Backend): void {
+    const { line } = backend;
+    if (line.length === 0) return;
+    const now = this.#deps.clock.mono();
+    const usable = backend.endpoints.filter((endpoint) => endpoint.waitMs(now) === 0);
+    if (usable.length === 0) {
+      for (const waiter of line.clear()) waiter.onHopeless();
+      return;
+    }
+    let room = 0;
+    for (const endpoint of usable) room += Math.max(0, endpoint.limit - endpoint.inflight);
+    for (; room > 0; room--) {
+      const waiter = line.next();
+      if (!waiter) return;
+      waiter.onTurn();
+    }
+  }
+
+  /** Wakes the backend again when an endpoint that is fenced now may be used. */
+  wakeWhenUsable(endpoint: Endpoint): void {
+    const waitMs = endpoint.waitMs(this.#deps.clock.mono());
+    if (waitMs > 0 && waitMs < Number.POSITIVE_INFINITY) {
+      this.#deps.timers.set(waitMs, () => this.#wakeByName(endpoint.backend));
+    }
+  }
+
+  /** An endpoint that no snapshot names ends with its last request. */
+  forgetIfIdle(endpoint: Endpoint): void {
+    if (!endpoint.retired || endpoint.inflight > 0 || this.endpoints.get(endpoint.key) !== endpoint) return;
+    this.endpoints.delete(endpoint.key);
+    this.#deps.leases.forget(endpoint.key);
+    endpoint.transport.close();
+  }
+
+  close(): void {
+    for (const endpoint of this.endpoints.values()) endpoint.transport.close();
+  }
+
+  #wakeByName(name: string): void {
+    const backend = this.backends.get(name);
+    if (backend) this.wake(backend);
+    else for (const waiter of this.#lines.get(name)?.clear() ?? []) waiter.onHopeless();
+  }
+
+  #endpoint(backend: string, address: string, settings: BackendSettings): Endpoint {
+    const { leases, openTransport, random } = this.#deps;
+    const key = endpointKey(backend, address);
+    leases.declare(key, settings.limits.concurrency);
+    const how = {
+      connectMs: settings.timeouts.connect,
+      tls: 'tls' in settings && settings.tls ? readTls(settings.tls) : undefined,
+    };
+    const opened = JSON.stringify(how);
+    const open = () => openTransport(new URL(address).origin, how);
+    const endpoint = keep(
+      this.endpoints,
+      key,
+      () => new Endpoint(backend, address, opened, open(), leases, random),
+    );
+    if (endpoint.opened !== opened) {
+      endpoint.transport.close(); // requests on their way go on
+      endpoint.transport = open();
+      endpoint.opened = opened;
+    }
+    return endpoint;
+  }
+}
+
+function keep<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}
+
+function authHeaders(backend: BackendSettings): string[] {
+  const auth = 'auth' in backend ? backend.auth : undefined;
+  if (!auth) return [];
+  if ('bearer' in auth) return ['authorization', `Bearer ${auth.bearer}`];
+  if ('header' in auth) return [auth.header.name.toLowerCase(), auth.header.value];
+  const pair = Buffer.from(`${auth.basic.user}:${auth.basic.password}`).toString('base64');
+  return ['authorization', `Basic ${pair}`];
+}
+
+function readTls(tls: {
+  ca?: string | undefined;
+  cert?: string | undefined;
+  key?: string | undefined;
+  serverName?: string | undefined;
+}) {
+  const read = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file, 'utf8'));
+  return { ca: read(tls.ca), cert: read(tls.cert), key: read(tls.key), serverName: tls.serverName };
+}

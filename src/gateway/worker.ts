@@ -1,0 +1,235 @@
+import { readFileSync } from 'node:fs';
+import { Registry } from 'prom-client';
+import { type Priority, priorities } from '../config/schema/index.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Random } from '../kernel/random.ts';
+import type { Timers } from '../kernel/timers.ts';
+import type { Snapshot, WorkerState } from '../links/messages.ts';
+import { type GaugeReadings, workerMetrics } from '../telemetry/metrics.ts';
+import { BufferBudget } from './buffer-budget.ts';
+import { type ControlLink, openControlLink } from './control-link.ts';
+import { EndpointWatch } from './endpoint-watch.ts';
+import { Listener } from './listener/index.ts';
+import { Path } from './path.ts';
+import { Sequences } from './sequences.ts';
+import { World } from './state/world.ts';
+import { openUndici } from './transport/undici.ts';
+
+export interface WorkerOptions {
+  dataDir: string;
+  worker: number;
+  boot: string;
+  version: string;
+  clock: Clock;
+  random: Random;
+  timers: Timers;
+  log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+  /** The port is taken, or its certificate cannot be read. */
+  onFatal: (error: Error) => void;
+}
+
+/** How often the lag of the event loop is looked at, milliseconds. */
+const LOOP_SAMPLE_MS = 10;
+
+/** One gateway process: the path, its listener, and its link with control. */
+export class Worker {
+  readonly #options: WorkerOptions;
+  readonly #link: ControlLink;
+  readonly #world: World;
+  readonly #path: Path;
+  readonly #buffers = new BufferBudget();
+  readonly #registry = new Registry();
+  #listener: Listener | undefined;
+  #unready = false;
+  #stopLoopSampling: (() => void) | undefined;
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+    const { clock, random, timers } = options;
+    this.#link = openControlLink({
+      dataDir: options.dataDir,
+      worker: options.worker,
+      boot: options.boot,
+      clock,
+      timers,
+      random,
+      callbacks: {
+        onSnapshot: (snapshot) => this.#swap(snapshot),
+        onReadings: (readings) => this.#world.read(readings),
+        onAsk: (what) => (what === 'metrics' ? this.#registry.getMetricsAsJSON() : this.#state()),
+        onFault: (fault) => options.log.warn({ err: fault }, 'the link with control broke'),
+      },
+    });
+    const { leases, facts } = this.#link;
+    this.#world = new World({ clock, random, timers, leases, openTransport: openUndici });
+    const metrics = workerMetrics(this.#registry, () => this.#gauges());
+    const watch = new EndpointWatch({ clock, random, facts, world: this.#world });
+    this.#path = new Path({
+      clock,
+      random,
+      timers,
+      world: this.#world,
+      leases,
+      metrics,
+      facts,
+      buffers: this.#buffers,
+      sequences: new Sequences(),
+      watch,
+      version: options.version,
+    });
+    this.#stopLoopSampling = sampleLoop(clock, timers, (seconds) =>
+      metrics.loopDelaySeconds.observe(seconds),
+    );
+  }
+
+  /**
+   * Unready at once; requests are still taken for `drainDelay`, then refused as draining; running ones may finish until
+   * `drain`, the rest end with an error that may be retried. Resolves when what is recorded is stored.
+   */
+  async drain(): Promise<void> {
+    if (this.#unready) return;
+    this.#unready = true;
+    const { log, timers } = this.#options;
+    const { drain = 0, drainDelay = 0 } = this.#world.snapshot?.settings.gateway ?? {};
+    log.info({ running: this.#path.running.size, drainMs: drain, drainDelayMs: drainDelay }, 'draining');
+    if (drainDelay > 0) await pause(timers, drainDelay);
+    this.#path.draining = true;
+    this.#listener?.stop();
+    await this.#idle(drain);
+    this.#path.endAll();
+    this.#listener?.stop();
+    await pause(timers, 20); // the last bytes leave
+    this.#listener?.destroy();
+    this.#world.close();
+    this.#stopLoopSampling?.();
+    const left = await this.#link.close(2_000);
+    if (left > 0) log.warn({ facts: left }, 'facts could not be stored');
+  }
+
+  /** Resolves when no request runs, or after `withinMs`. */
+  async #idle(withinMs: number): Promise<void> {
+    const { clock, timers } = this.#options;
+    const end = clock.mono() + withinMs;
+    while (this.#path.running.size > 0 && clock.mono() < end) {
+      this.#listener?.closeIdle();
+      await pause(timers, 25);
+    }
+  }
+
+  #swap(snapshot: Snapshot): void {
+    const { gateway } = snapshot.settings;
+    this.#buffers.bytesMax = gateway.bufferBytesMax;
+    this.#world.swap(snapshot);
+    this.#options.log.info({ snapshot: snapshot.number }, 'snapshot loaded');
+    if (this.#listener || this.#unready) return;
+    try {
+      this.#listener = this.#open(snapshot);
+    } catch (error) {
+      this.#options.onFatal(error as Error);
+      return;
+    }
+    this.#listener.listen().catch((error: Error) => this.#options.onFatal(error));
+  }
+
+  #open(snapshot: Snapshot): Listener {
+    const { gateway } = snapshot.settings;
+    return new Listener({
+      listen: gateway.listen,
+      tls: gateway.tls && {
+        cert: readFileSync(gateway.tls.cert, 'utf8'),
+        key: readFileSync(gateway.tls.key, 'utf8'),
+      },
+      path: this.#path,
+      timers: this.#options.timers,
+      buffers: this.#buffers,
+      bodyBytesMax: () => this.#world.snapshot!.settings.gateway.bodyBytesMax,
+      ready: (route) => this.#ready(route),
+    });
+  }
+
+  /** undefined: no such route. */
+  #ready(route: string | undefined): boolean | undefined {
+    if (this.#unready || !this.#world.snapshot) return false;
+    if (route === undefined) return true;
+    return this.#world.routes.has(route) ? this.#routeReady(route) : undefined;
+  }
+
+  /** Whether an endpoint or a rung can answer the route now. */
+  #routeReady(name: string): boolean {
+    const route = this.#world.routes.get(name)!;
+    const now = this.#options.clock.mono();
+    const usable = (backend: string) =>
+      this.#world.backends.get(backend)?.endpoints.some((endpoint) => endpoint.waitMs(now) === 0) ?? false;
+    return (
+      route.targets.some((target) => usable(target.name)) ||
+      route.settings.ladder.some((rung) => 'answer' in rung || ('backend' in rung && usable(rung.backend)))
+    );
+  }
+
+  #gauges(): GaugeReadings {
+    const queued = Object.fromEntries(priorities.map((priority) => [priority, 0])) as Record<
+      Priority,
+      number
+    >;
+    for (const { line } of this.#world.backends.values()) {
+      for (const priority of priorities) queued[priority] += line.waitingAt(priority);
+    }
+    return {
+      endpoints: [...this.#world.endpoints.values()].map((endpoint) => ({
+        backend: endpoint.backend,
+        endpoint: endpoint.address,
+        inflight: endpoint.inflight,
+        limit: endpoint.limit,
+        breaker: endpoint.breaker.state,
+      })),
+      queued,
+      routes: [...this.#world.routes.keys()].map((route) => ({ route, ready: this.#routeReady(route) })),
+      factsWaiting: this.#link.facts.waiting,
+    };
+  }
+
+  #state(): WorkerState {
+    const now = this.#options.clock.mono();
+    return {
+      worker: this.#options.worker,
+      pid: process.pid,
+      snapshot: this.#world.snapshot?.number ?? 0,
+      draining: this.#unready,
+      inflight: this.#path.running.size,
+      factsWaiting: this.#link.facts.waiting,
+      routes: [...this.#world.routes.values()].map((route) => ({
+        route: route.name,
+        ready: this.#routeReady(route.name),
+        waiting: route.waiting.count,
+      })),
+      endpoints: [...this.#world.endpoints.values()].map((endpoint) => {
+        const waitMs = endpoint.waitMs(now);
+        return {
+          backend: endpoint.backend,
+          endpoint: endpoint.address,
+          inflight: endpoint.inflight,
+          limit: endpoint.limit,
+          state: endpoint.state(now),
+          ...(waitMs > 0 && Number.isFinite(waitMs) ? { forMs: Math.round(waitMs) } : {}),
+        };
+      }),
+    };
+  }
+}
+
+/** Observes how late the event loop runs, beyond the sampling interval, in seconds; gives back what stops it. */
+function sampleLoop(clock: Clock, timers: Timers, observe: (seconds: number) => void): () => void {
+  let last = clock.mono();
+  let timer = timers.set(LOOP_SAMPLE_MS, tick);
+  function tick(): void {
+    const now = clock.mono();
+    observe(Math.max(0, now - last - LOOP_SAMPLE_MS) / 1000);
+    last = now;
+    timer = timers.set(LOOP_SAMPLE_MS, tick);
+  }
+  return () => timers.clear(timer);
+}
+
+function pause(timers: Timers, ms: number): Promise<void> {
+  return new Promise((resolve) => timers.set(ms, resolve));
+}
