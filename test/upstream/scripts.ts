@@ -112,7 +112,7 @@ export function rawStream(
 }
 
 /** Answers after a delay before the first byte. */
-export function after(delayMs: number, then: Script = answerByPath): Script {
+export function delayed(delayMs: number, then: Script = answerByPath): Script {
   return async (x) => {
     await x.pause(delayMs);
     await then(x);

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { ask, RawClient } from './client.ts';
 import { letGo, nowMs, startEngine } from './engine.ts';
 import {
-  after,
   answerByPath,
   chat,
   cutStream,
+  delayed,
   endless,
   failWith,
   inTurn,
@@ -96,7 +96,7 @@ describe('the scripted engine and the raw client', () => {
   });
 
   it('knows the most requests at once, and dies with all of them', async () => {
-    await using engine = await startEngine(after(60_000, answerByPath));
+    await using engine = await startEngine(delayed(60_000, answerByPath));
     const answers = Array.from({ length: 20 }, () => ask(engine.port, whole));
     await engine.posted(20);
     expect(engine.peak).toBe(20);
