@@ -43,7 +43,9 @@ export type GatewayToControl =
   | { type: 'lease-return'; key: string; units: number; want: number }
   /** The worker asks for no more of the key; what it holds and what is still granted comes back as it is not in use. */
   | { type: 'lease-forget'; key: string }
-  | { type: 'reply'; ask: number; data: unknown };
+  | { type: 'reply'; ask: number; data: unknown }
+  /** The last thing a worker says that ends in good order: what it has counted. */
+  | { type: 'parting'; metrics: unknown };
 
 export type ControlToGateway =
   | { type: 'snapshot'; snapshot: Snapshot }
@@ -93,6 +95,8 @@ export interface PartSpec {
   args: string[];
   /** Changes with what the part was started on beyond its arguments; one with another revision is started anew. */
   revision?: string;
+  /** Milliseconds that it may take to leave after SIGTERM before it is killed. */
+  graceMs?: number;
 }
 
 export type ControlToSupervisor = Hello | { type: 'want'; parts: PartSpec[] };

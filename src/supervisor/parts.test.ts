@@ -17,15 +17,17 @@ function settings(overrides: object = {}) {
 }
 
 test('control, each worker, and a host for each backend that runs here', () => {
+  const graceMs = 35_000;
   expect(parts(settings(), place)).toEqual([
     { part: 'control', role: 'control', args: ['control', '--data', '/d', '-c', '/f.yaml'] },
-    { part: 'gateway-0', role: 'gateway', args: ['gateway', '--data', '/d', '--worker', '0'] },
-    { part: 'gateway-1', role: 'gateway', args: ['gateway', '--data', '/d', '--worker', '1'] },
+    { part: 'gateway-0', role: 'gateway', args: ['gateway', '--data', '/d', '--worker', '0'], graceMs },
+    { part: 'gateway-1', role: 'gateway', args: ['gateway', '--data', '/d', '--worker', '1'], graceMs },
     {
       part: 'host-near',
       role: 'host',
       args: ['host', '--data', '/d', '--backend', 'near', '-c', '/f.yaml'],
       revision: expect.any(String),
+      graceMs,
     },
   ]);
 });

@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto';
 import type { BackendSettings, Settings } from '../config/schema/index.ts';
 import type { PartSpec } from '../links/messages.ts';
 
+/** How long a part may take to leave when nothing runs in it any more. */
+const LEAVE_MS = 5000;
+
 /** Where a running Armature keeps its state, and the file it was told to run. Both absolute. */
 export interface Place {
   data: string;
@@ -13,17 +16,25 @@ export interface Place {
  * backend. The supervisor starts them, and control says `want` with the same list when the configuration changes.
  */
 export function parts(settings: Settings, place: Place): PartSpec[] {
+  // Running requests may take `drain`; what is left is ended, told and stored in the time after it.
+  const graceMs = settings.gateway.drain + settings.gateway.drainDelay + LEAVE_MS;
   const data = ['--data', place.data];
   const file = ['-c', place.file];
   const wanted: PartSpec[] = [{ part: 'control', role: 'control', args: ['control', ...data, ...file] }];
   for (let worker = 0; worker < settings.gateway.workers; worker++) {
     const args = ['gateway', ...data, '--worker', String(worker)];
-    wanted.push({ part: `gateway-${worker}`, role: 'gateway', args });
+    wanted.push({ part: `gateway-${worker}`, role: 'gateway', args, graceMs });
   }
   for (const [name, backend] of Object.entries(settings.backends)) {
     if (!isHosted(backend)) continue;
     const args = ['host', ...data, '--backend', name, ...file];
-    wanted.push({ part: `host-${name}`, role: 'host', args, revision: revisionOf(settings, backend) });
+    wanted.push({
+      part: `host-${name}`,
+      role: 'host',
+      args,
+      revision: revisionOf(settings, backend),
+      graceMs,
+    });
   }
   return wanted;
 }

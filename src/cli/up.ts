@@ -1,0 +1,163 @@
+import { existsSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { resolve } from 'node:path';
+import { formatNotice } from '../config/faults.ts';
+import { CONFIG_FILE, type LoadedConfig, loadConfig } from '../config/load.ts';
+import type { Settings } from '../config/schema/index.ts';
+import { systemClock } from '../kernel/clock.ts';
+import { systemRandom } from '../kernel/random.ts';
+import { systemTimers } from '../kernel/timers.ts';
+import { formatDuration } from '../kernel/units.ts';
+import { socketPath } from '../links/socket-path.ts';
+import { childLauncher } from '../supervisor/child-launcher.ts';
+import { type Addresses, DataDir, type SupervisorRecord } from '../supervisor/data-dir.ts';
+import { parts } from '../supervisor/parts.ts';
+import { findTaken, hostAndPort } from '../supervisor/ports.ts';
+import { Supervisor } from '../supervisor/supervisor.ts';
+import { createLogger, type Logger } from '../telemetry/logger.ts';
+import { reportFaults } from './check.ts';
+import { askedWrongly, type CommonOptions, defineCommand, failed } from './command.ts';
+
+const READY_POLL_MS = 50;
+
+const NOTHING_HERE = `there is no ${CONFIG_FILE} in this folder. Name another file with -c FILE, or write one; this is enough to begin:
+
+backends:
+  mine: { engine: openai, model: MODEL, endpoints: ["http://127.0.0.1:8000/v1"] }
+routes:
+  chat: { targets: [{ backend: mine }] }`;
+
+export const command = defineCommand({
+  details:
+    'Runs until SIGTERM or Ctrl-C, which lets running requests end; a second Ctrl-C hurries. SIGHUP reads the file again.',
+  async run({ common, output }) {
+    const file = common.config ?? CONFIG_FILE;
+    if (common.config === undefined && !existsSync(file)) throw askedWrongly(NOTHING_HERE);
+    const loaded = loadConfig(file);
+    if (!loaded.ok) {
+      reportFaults(loaded.faults, output);
+      return 2;
+    }
+    const place = { data: resolve(common.data), file: resolve(file) };
+    const { settings } = loaded.config;
+    const dir = take(common.data, place.data);
+    const addresses = addressesOf(settings);
+    if (dir.earlier.length === 0) {
+      const taken = await findTaken([settings.gateway.listen, settings.admin.listen]);
+      if (taken) {
+        dir.release();
+        throw failed(taken);
+      }
+    }
+    dir.keepToken();
+    const log = createLogger('supervisor');
+    for (const notice of loaded.config.notices) log.warn(formatNotice(notice));
+    if (output.tty) output.print(picture(common, loaded.config, addresses));
+
+    const since = new Date(systemClock.wall()).toISOString();
+    const record: SupervisorRecord = { pid: process.pid, since, parts: dir.earlier, ...addresses };
+    dir.record(record);
+    dir.publish(addresses);
+    const supervisor = new Supervisor({
+      launcher: childLauncher(process.argv[1]!),
+      clock: systemClock,
+      timers: systemTimers,
+      random: systemRandom,
+      log,
+      onChange: (running) => dir.record({ ...record, parts: running }),
+    });
+    const left = leftAfterSignal(supervisor, log);
+    await supervisor.start(socketPath(place.data, 'supervisor'), parts(settings, place), dir.earlier);
+    void tellReady(addresses.gateway, left, log);
+    await left;
+    dir.release();
+    log.info('left');
+    return 0;
+  },
+});
+
+function take(shown: string, path: string): DataDir {
+  let taking: ReturnType<typeof DataDir.take>;
+  try {
+    taking = DataDir.take(path);
+  } catch (error) {
+    throw failed(`the data directory ${shown} cannot be used: ${(error as Error).message}`);
+  }
+  if (taking.taken) return taking.dir;
+  const { holder } = taking;
+  if (!holder) throw failed(`the data directory ${shown} is held by another Armature`);
+  const { pid, since, gateway, admin } = holder;
+  throw failed(
+    `the data directory ${shown} is held by another Armature: pid ${pid}, since ${since}, gateway ${gateway}, admin ${admin}`,
+  );
+}
+
+function addressesOf({ gateway, admin }: Settings): Addresses {
+  const url = (listen: string, tls: unknown) => {
+    const { host, port } = hostAndPort(listen);
+    // What listens on every address is asked on loopback.
+    const asked = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+    return `${tls ? 'https' : 'http'}://${asked.includes(':') ? `[${asked}]` : asked}:${port}`;
+  };
+  return { gateway: url(gateway.listen, gateway.tls), admin: url(admin.listen, admin.tls) };
+}
+
+/** Resolves when everything has left after SIGTERM or SIGINT. */
+function leftAfterSignal(supervisor: Supervisor, log: Logger): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let asked = 0;
+    const leave = (signal: string) => {
+      log.info(++asked === 1 ? `${signal}: running requests may end` : `${signal} again: in a hurry`);
+      supervisor.leave().then(resolve, reject);
+    };
+    process.on('SIGTERM', leave);
+    process.on('SIGINT', leave);
+    process.on('SIGHUP', () => supervisor.signalControl('SIGHUP'));
+  });
+}
+
+/** Says once that callers are answered. */
+async function tellReady(gateway: string, left: Promise<void>, log: Logger): Promise<void> {
+  const began = systemClock.mono();
+  let leaving = false;
+  void left.finally(() => {
+    leaving = true;
+  });
+  while (!leaving) {
+    if (await isReady(gateway)) {
+      log.info(`ready after ${formatDuration(systemClock.mono() - began)}: ${gateway}/v1`);
+      return;
+    }
+    await new Promise<void>((resolve) => systemTimers.set(READY_POLL_MS, resolve));
+  }
+}
+
+function isReady(gateway: string): Promise<boolean> {
+  const ask = gateway.startsWith('https:') ? httpsRequest : httpRequest;
+  return new Promise((resolve) => {
+    // Its certificate is for callers; this only asks whether it answers.
+    const request = ask(`${gateway}/readyz`, { agent: false, rejectUnauthorized: false }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode === 200);
+    });
+    request.on('error', () => resolve(false));
+    request.end();
+  });
+}
+
+function picture(common: CommonOptions, { settings }: LoadedConfig, addresses: Addresses): string {
+  const { workers } = settings.gateway;
+  const lines = [
+    `Armature runs ${common.config ?? CONFIG_FILE}, and keeps its state in ${common.data}`,
+    `  gateway  ${addresses.gateway}/v1  (${workers === 1 ? '1 worker' : `${workers} workers`})`,
+    `  admin    ${addresses.admin}`,
+  ];
+  for (const [name, { targets }] of Object.entries(settings.routes)) {
+    const backends = targets.map(({ backend }) => `${backend} (${settings.backends[backend]?.engine})`);
+    lines.push(`  route    ${name} -> ${backends.join(', ')}`);
+  }
+  const data = common.dataGiven ? ` --data ${common.data}` : '';
+  lines.push(`In another terminal: armature status${data}, armature ask${data} "Hello". Ctrl-C stops it.`);
+  return lines.join('\n');
+}
