@@ -100,18 +100,19 @@ async function withoutRecord(store: WhySource['store'], id: string): Promise<Why
   const groups = await store.ledger.groups(Math.floor(madeMs / 1000), GROUPS_MAX);
   const deaths = await deathsAfter(store, madeMs);
   if (groups.length === 0 && deaths.length === 0) return undefined;
-  const chain = new Chain(store);
+  const kinds = addedUp(groups.map((stored) => stored.event));
+  const requests = kinds.reduce((sum, kind) => sum + Number(kind.data.count), 0);
   const second = new Date(Math.floor(madeMs / 1000) * 1000).toISOString();
-  const found = groups.map((stored) => stored.event);
-  const requests = found.reduce((sum, group) => sum + Number(group.data.count), 0);
+  const chain = new Chain(store);
   chain.say(
-    madeMs,
+    // A record is lost when its worker dies.
+    Math.max(madeMs, ...deaths.map((death) => Date.parse(death.at))),
     'record',
     groups.length > 0 ? 'record-not-kept' : 'record-not-found',
-    { request: id, second, groups: groups.length, requests },
-    [...found, ...deaths].map((event) => event.id),
+    { request: id, second, kinds: kinds.length, requests },
+    [...kinds, ...deaths].map((event) => event.id),
   );
-  await chain.follow([...addedUp(found), ...deaths]);
+  await chain.follow([...kinds, ...deaths]);
   return { id, subject: `request:${id}`, steps: chain.steps() };
 }
 
