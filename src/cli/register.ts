@@ -8,6 +8,8 @@ export interface Entry {
 
 /** Every command, in the order of `armature --help`. Adding one is a file beside this one and a line here. */
 export const register: Record<string, Entry> = {
+  up: { summary: 'run everything: gateway, control and model hosts', load: () => import('./up.ts') },
+  bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   check: { summary: 'check a configuration file', load: () => import('./check.ts') },
   completion: { summary: 'print completions for a shell', load: () => import('./completion.ts') },
 };
