@@ -5,6 +5,8 @@ import { closeSync, globSync, openSync, readSync } from 'node:fs';
 /** What loading a configuration needs from outside. */
 export interface ConfigIo {
   env: Readonly<Record<string, string | undefined>>;
+  /** References such as `${env:NAME}` that may be used; all of them where absent. */
+  allowed?: ReadonlySet<string>;
   /** The first `bytesMax` bytes of a file; throws node's errors. */
   readFile(path: string, bytesMax: number): Uint8Array;
   /** Files that match, relative to the folder, in the order of their names. */

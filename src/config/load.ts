@@ -1,16 +1,20 @@
 import { dirname, resolve } from 'node:path';
 import type { Fault, Notice } from './faults.ts';
-import { type ConfigIo, systemIo } from './files.ts';
+import { type ConfigIo, readText, systemIo } from './files.ts';
 import { laterNotices } from './later.ts';
-import { formatPath, type Path, type Places } from './places.ts';
+import { formatPath, type Places } from './places.ts';
 import { readFiles } from './read-files.ts';
+import { UNRESOLVED } from './references.ts';
 import { type Settings, settingsSchema } from './schema/index.ts';
+import { findSecrets, type Secrets } from './secrets.ts';
 import { bare, definition, mapLeaves, marked } from './shape.ts';
-import { findSecrets, type Secrets, type Sources } from './sources.ts';
+import type { Sources } from './sources.ts';
 import { validate } from './validate.ts';
 
 /** Read where no file is named. */
 export const CONFIG_FILE = 'armature.yaml';
+
+const CERTIFICATE_BYTES_MAX = 1024 * 1024;
 
 /** Where a value comes from. Values that come from nowhere are defaults. */
 export type Origin =
@@ -37,23 +41,32 @@ export type Loaded = { ok: true; config: LoadedConfig } | { ok: false; faults: F
 /** Loads and checks a configuration file with all that it includes. Tells all faults at once; never throws for a file. */
 export function loadConfig(file: string, io: ConfigIo = systemIo): Loaded {
   const read = readFiles(file, io);
-  const { sources, files } = read;
-  const document = finishValues(read.document, sources.places, file);
-  const validated = validate(document, sources, read.incomplete);
-  const faults = [...read.faults, ...validated.faults];
-  if (!validated.settings || faults.length > 0) return { ok: false, faults: inOrder(faults, files) };
-  const notices = [...validated.notices, ...laterNotices(document, sources)];
-  if (Object.keys(document).length === 0) {
+  const made = assembleConfig(read, io);
+  const faults = [...read.faults, ...(made.ok ? [] : made.faults)];
+  if (!made.ok || faults.length > 0) return { ok: false, faults: inOrder(faults, read.files) };
+  if (Object.keys(made.config.document).length === 0) {
     const message = 'the file sets nothing: Armature runs on defaults, without routes';
-    notices.unshift({ code: 'empty', file, line: 1, column: 1, path: '', message });
+    made.config.notices.unshift({ code: 'empty', file, line: 1, column: 1, path: '', message });
   }
-  const secrets = findSecrets(settingsSchema, document, sources.places);
-  const config = {
+  return made;
+}
+
+/** Checks a document and makes a configuration of it. `incomplete`: files are missing, and names may stand in them. */
+export function assembleConfig(
+  read: Pick<LoadedConfig, 'document' | 'sources' | 'files'> & { incomplete: boolean },
+  io: ConfigIo,
+): Loaded {
+  const { sources, files } = read;
+  const document = finishValues(read.document, sources);
+  const validated = validate(document, sources, read.incomplete);
+  const faults = [...validated.faults, ...missingFiles(document, sources, io)];
+  if (!validated.settings || faults.length > 0) return { ok: false, faults };
+  const config: LoadedConfig = {
     settings: validated.settings,
     origins: originsOf(sources.places),
     files,
-    secrets,
-    notices,
+    secrets: findSecrets(settingsSchema, document, sources.places),
+    notices: [...validated.notices, ...laterNotices(document, sources)],
     document,
     sources,
   };
@@ -73,7 +86,9 @@ function originsOf(places: Places): Record<string, Origin> {
   for (const { path, place } of places.entries()) {
     if (path.length === 0) continue;
     const { file, line, column } = place.key ?? place.value;
-    origins[formatPath(path)] = { kind: 'file', file, line, column };
+    origins[formatPath(path)] = place.live
+      ? { kind: 'overlay', ...place.live }
+      : { kind: 'file', file, line, column };
   }
   return origins;
 }
@@ -82,21 +97,32 @@ function originsOf(places: Places): Record<string, Origin> {
  * Makes of a document as written one that means the same wherever it is read: paths of files are taken from the
  * folder of the file they stand in; what a reference gave for a number or a boolean becomes one.
  */
-export function finishValues(
-  document: Record<string, unknown>,
-  places: Places,
-  main: string,
-): Record<string, unknown> {
-  const finish = (value: unknown, schema: Parameters<typeof marked>[0] | undefined, path: Path): unknown => {
-    if (typeof value !== 'string' || !schema) return value;
+function finishValues(document: Record<string, unknown>, { main, places }: Sources): Record<string, unknown> {
+  return mapLeaves(settingsSchema, document, (value, schema, path) => {
+    if (typeof value !== 'string' || !schema || value === UNRESOLVED) return value;
     const place = places.get(path);
-    const folder = dirname(place?.value.file ?? main);
+    const folder = dirname(place && !place.live ? place.value.file : main);
     if (marked(schema, 'file')) return resolve(folder, value);
-    if (value.startsWith('file:') && path[0] === 'models')
+    if (path[0] === 'models' && value.startsWith('file:'))
       return `file:${resolve(folder, value.slice('file:'.length))}`;
     return place?.written === undefined ? value : converted(value, definition(bare(schema)).type);
-  };
-  return mapLeaves(settingsSchema, document, finish) as Record<string, unknown>;
+  }) as Record<string, unknown>;
+}
+
+/** Certificates and keys must be there before anything starts. */
+function missingFiles(document: Record<string, unknown>, sources: Sources, io: ConfigIo): Fault[] {
+  const faults: Fault[] = [];
+  mapLeaves(settingsSchema, document, (value, schema, path) => {
+    if (typeof value !== 'string' || !schema || !marked(schema, 'file') || value === UNRESOLVED) return value;
+    const got = readText(io, value, CERTIFICATE_BYTES_MAX);
+    if ('cause' in got) {
+      faults.push(
+        sources.fault({ code: 'unreadable', path, at: 'value', message: `the file ${value} ${got.cause}` }),
+      );
+    }
+    return value;
+  });
+  return faults;
 }
 
 function converted(text: string, type: string): unknown {

@@ -13,6 +13,38 @@ export function formatPath(path: Path): string {
   return text;
 }
 
+const PLAIN = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+
+/** The same, but so that it can be read back: `routes["gpt-4.1"].deadline`. */
+export function writePath(path: Path): string {
+  let text = '';
+  for (const segment of path) {
+    if (typeof segment === 'number') text += `[${segment}]`;
+    else if (!PLAIN.test(segment)) text += `[${JSON.stringify(segment)}]`;
+    else text += text === '' ? segment : `.${segment}`;
+  }
+  return text;
+}
+
+/** Reads what `writePath` wrote; undefined for what is no path. */
+export function readPath(text: string): Path | undefined {
+  const path: (string | number)[] = [];
+  const segment = /(?:^|\.)([A-Za-z_][A-Za-z0-9_-]*)|\[(\d{1,9})\]|\[("(?:[^"\\]|\\.)*")\]/y;
+  while (segment.lastIndex < text.length) {
+    const match = segment.exec(text);
+    if (!match) return undefined;
+    if (match[1] !== undefined) path.push(match[1]);
+    else if (match[2] !== undefined) path.push(Number(match[2]));
+    else path.push(JSON.parse(match[3]!) as string);
+  }
+  return path;
+}
+
+/** Whether a path is at another or below it. */
+export function isWithin(path: Path, outer: Path): boolean {
+  return outer.length <= path.length && outer.every((segment, index) => segment === path[index]);
+}
+
 /** A stretch of one line. Lines and columns count from 1. */
 export interface Span {
   file: string;
@@ -28,6 +60,8 @@ export interface Place {
   value: Span;
   /** The text as it stands in the file, where it holds references such as ${env:NAME}. */
   written: string | undefined;
+  /** Who changed the value live, and when (ISO 8601); absent for what stands in a file. */
+  live?: { actor: string; at: string };
 }
 
 /** What a key of the maps below is made of: no name can hold a line break. */

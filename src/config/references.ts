@@ -17,6 +17,11 @@ export type Resolved =
 
 export const holdsReferences = (text: string): boolean => text.includes('${');
 
+/** The references in a text, as they are written. */
+export function referencesIn(text: string): string[] {
+  return [...text.matchAll(REFERENCE)].map(([whole]) => whole).filter((whole) => whole !== '$${');
+}
+
 /** Puts values in the place of references. Paths are relative to the folder of `file`. */
 export function resolveReferences(text: string, file: string, io: ConfigIo): Resolved {
   let references = 0;
@@ -47,6 +52,10 @@ function lookUp(
         ? `did you mean ${named}? (a plain "\${" is written "$\${")`
         : 'a plain "${" is written "$${"',
     };
+  }
+  if (io.allowed && !io.allowed.has(whole)) {
+    const message = `no configuration file uses ${whole}`;
+    return { message, hint: 'a live change may use only references that the files use already' };
   }
   return match[1] === 'env' ? lookUpVariable(match[2]!, io) : lookUpFile(match[2]!, file, io);
 }

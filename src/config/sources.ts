@@ -1,5 +1,5 @@
 import type { Excerpt, Fault, FaultCode } from './faults.ts';
-import { isSecretKey, MASK, maskCredentials } from './masking.ts';
+import { isSecretKey, maskCredentials } from './masking.ts';
 import { formatPath, type Path, Places, type Span } from './places.ts';
 import { isMap, lookUp, marked, type Schema } from './shape.ts';
 
@@ -22,11 +22,18 @@ const FOUND_MAX = 60;
 /** Everything a configuration was read from, to say where a value stands and how it was written. */
 export class Sources {
   readonly main: string;
-  readonly places = new Places();
-  readonly #lines = new Map<string, string[]>();
+  readonly places: Places;
+  readonly #lines: Map<string, string[]>;
 
-  constructor(main: string) {
+  constructor(main: string, places = new Places(), lines = new Map<string, string[]>()) {
     this.main = main;
+    this.places = places;
+    this.#lines = lines;
+  }
+
+  /** The same files, with values standing elsewhere. */
+  withPlaces(places: Places): Sources {
+    return new Sources(this.main, places, new Map(this.#lines));
   }
 
   addLines(file: string, lines: string[]): void {
@@ -82,25 +89,4 @@ export class Sources {
 
 function quoted(text: string): string {
   return JSON.stringify(text.length > FOUND_MAX ? `${text.slice(0, FOUND_MAX)}…` : text);
-}
-
-/** Values at these paths are not shown; what is shown in their place. */
-export type Secrets = Record<string, string>;
-
-/** Finds the secrets of a document: what the schema marks, and everything that came through a reference. */
-export function findSecrets(schema: Schema, document: unknown, places: Places): Secrets {
-  const secrets: Secrets = {};
-  for (const { path, place } of places.entries()) {
-    const { schema: own, value } = lookUp(schema, document, path);
-    if (typeof value !== 'string' && place.written === undefined) continue;
-    const secret = own !== undefined && marked(own, 'secret') === true;
-    if (place.written === undefined) {
-      if (secret) secrets[formatPath(path)] = MASK;
-    } else {
-      // A reference may be shown, but no part of a secret that is written out beside it.
-      secrets[formatPath(path)] =
-        secret && !/^\$\{[^{}]*\}$/.test(place.written) ? MASK : maskCredentials(place.written);
-    }
-  }
-  return secrets;
 }

@@ -36,15 +36,15 @@ export interface YamlFile {
   broken: boolean;
 }
 
-/** Reads one YAML 1.2 document (JSON is YAML) with the place of every value. */
-export function parseYaml(file: string, text: string, io: ConfigIo): YamlFile {
+/** Reads one YAML 1.2 document (JSON is YAML) with the place of every value. Without `io` references stay as written. */
+export function parseYaml(file: string, text: string, io: ConfigIo | undefined): YamlFile {
   return new Reader(file, text, io).read();
 }
 
 class Reader {
   readonly #file: string;
   readonly #text: string;
-  readonly #io: ConfigIo;
+  readonly #io: ConfigIo | undefined;
   readonly #counter = new LineCounter();
   readonly #places = new Places();
   readonly #faults: YamlFile['faults'] = [];
@@ -54,7 +54,7 @@ class Reader {
   #aliasValues = 0;
   #broken = false;
 
-  constructor(file: string, text: string, io: ConfigIo) {
+  constructor(file: string, text: string, io: ConfigIo | undefined) {
     this.#file = file;
     this.#text = text;
     this.#io = io;
@@ -163,6 +163,7 @@ class Reader {
       if (path.some(isSecretKey)) this.#blot(node);
       return value;
     }
+    if (!this.#io) return value;
     const resolved = resolveReferences(value, this.#file, this.#io);
     if ('text' in resolved) return resolved.text;
     const { message, hint } = resolved.fault;
@@ -289,8 +290,8 @@ const SYNTAX: readonly (readonly [pattern: RegExp, message: string, hint?: strin
     'a line is no "key: value"',
     'is a ":" or a closing quote missing?',
   ],
-  [/^Flow sequence in block/, 'a list that begins with [ is not closed', 'is a ] missing before this line?'],
-  [/^Flow map in block/, 'a map that begins with { is not closed', 'is a } missing before this line?'],
+  [/^Flow sequence/, 'a list that begins with [ is not closed', 'is a ] missing?'],
+  [/^Flow map/, 'a map that begins with { is not closed', 'is a } missing?'],
   [/flow-(map|seq)-end/, 'a bracket is closed that was not opened'],
   [
     /flow-map-start at node end/,

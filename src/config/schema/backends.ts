@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, name, secret, url, whole } from './values.ts';
+import { duration, file, name, secret, url, whole } from './values.ts';
 
 const limits = z
   .strictObject({
@@ -59,8 +59,8 @@ const tls = z
       .string()
       .optional()
       .describe('File with the PEM certificates that are trusted instead of the system ones.'),
-    cert: z.string().optional().describe('File with the client certificate, PEM.'),
-    key: z.string().optional().describe('File with its private key, PEM.'),
+    cert: file.optional().describe('File with the client certificate, PEM.'),
+    key: file.optional().describe('File with its private key, PEM.'),
     serverName: z
       .string()
       .optional()
@@ -196,7 +196,7 @@ const source = z
     typeof value === 'string' ? { source: value } : value,
   );
 
-const file = {
+const download = {
   from: z.array(source).min(1).max(20).describe('Where the file comes from; tried in order.'),
   sha256: checksum.optional().describe('What the file must hash to, whichever source it comes from.'),
 };
@@ -209,6 +209,6 @@ export const model = z.strictObject({
     .describe(
       'What the model is served as. Default: chat for gguf; embedding for onnx with a tokenizer, else tensors.',
     ),
-  ...file,
-  tokenizer: z.strictObject(file).optional().describe('tokenizer.json of an embedding model.'),
+  ...download,
+  tokenizer: z.strictObject(download).optional().describe('tokenizer.json of an embedding model.'),
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { backend, model } from './backends.ts';
 import { pipeline, route, tenant } from './routes.ts';
-import { address, duration, hash, name, size, whole } from './values.ts';
+import { address, duration, file, hash, name, size, whole } from './values.ts';
 
 /**
  * The configuration file. This one schema gives the types, the checks, the defaults, the JSON Schema for editors
@@ -10,8 +10,8 @@ import { address, duration, hash, name, size, whole } from './values.ts';
 
 const listenerTls = z
   .strictObject({
-    cert: z.string().describe('File with the certificate chain, PEM.'),
-    key: z.string().describe('File with the private key, PEM.'),
+    cert: file.describe('File with the certificate chain, PEM.'),
+    key: file.describe('File with the private key, PEM.'),
   })
   .describe('Serves https instead of http.');
 

@@ -75,3 +75,6 @@ export const secret = z
   .string()
   .min(1, 'expected a value that is not empty')
   .meta({ title: 'secret', secret: true });
+
+/** The path of a file that must be there; a relative one is taken from the folder of the configuration file it stands in. */
+export const file = z.string().min(1, 'expected the path of a file').meta({ title: 'path', file: true });
