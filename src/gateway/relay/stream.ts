@@ -56,7 +56,7 @@ export class StreamRelay implements Relay {
 
   judge(): AttemptFailure | undefined {
     if (this.#over) return undefined;
-    this.onData(Buffer.from('\n\n')); // an engine may leave out the last blank line
+    if (this.#splitter.held > 0) this.onData(Buffer.from('\n\n')); // an engine may leave out the last blank line
     if (this.#over || this.#done || (this.#committed && this.#finished)) return undefined;
     return this.#committed
       ? fromBrokenAnswer('cut-stream', `The backend '${this.#backend}' ended its answer too early.`)

@@ -1,0 +1,299 @@
+import { Registry } from 'prom-client';
+import { settingsSchema } from '../../src/config/schema/index.ts';
+import type { Fact, RequestRecord } from '../../src/events/contracts.ts';
+import { BufferBudget } from '../../src/gateway/buffer-budget.ts';
+import type {
+  Caller,
+  FactSink,
+  Flight,
+  HeaderList,
+  Transport,
+  TransportError,
+  UpstreamRequest,
+  UpstreamSink,
+} from '../../src/gateway/contracts.ts';
+import { EndpointWatch } from '../../src/gateway/endpoint-watch.ts';
+import { soleLeases } from '../../src/gateway/leases/sole.ts';
+import { Path } from '../../src/gateway/path.ts';
+import { Sequences } from '../../src/gateway/sequences.ts';
+import { World } from '../../src/gateway/state/world.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
+import { VirtualTime } from '../../src/kernel/virtual-time.ts';
+import { workerMetrics } from '../../src/telemetry/metrics.ts';
+
+/** A gateway worker without processes, sockets or a real clock: the path itself, whole, in virtual time. */
+
+export class VirtualCaller implements Caller {
+  readonly method: string;
+  readonly target: string;
+  readonly body: Buffer;
+  readonly headers: Record<string, string>;
+  onGone: (() => void) | undefined;
+  onDrain: (() => void) | undefined;
+  status: number | undefined;
+  sent: HeaderList = [];
+  text = '';
+  ended = false;
+  destroyed = false;
+  /** Answers `false` to writes, as a full socket does. */
+  full = false;
+
+  constructor(method: string, target: string, body: unknown, headers: Record<string, string> = {}) {
+    this.method = method;
+    this.target = target;
+    this.body = Buffer.isBuffer(body)
+      ? body
+      : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+    this.headers = headers;
+  }
+
+  header(name: string): string | undefined {
+    return this.headers[name];
+  }
+
+  headerCount(name: string): number {
+    return this.headers[name] === undefined ? 0 : 1;
+  }
+
+  respond(status: number, headers: HeaderList, body: Buffer | string): void {
+    if (this.status !== undefined) throw new Error('answered twice');
+    this.status = status;
+    this.sent = headers;
+    this.text = body.toString();
+    this.ended = true;
+  }
+
+  open(status: number, headers: HeaderList): void {
+    if (this.status !== undefined) throw new Error('answered twice');
+    this.status = status;
+    this.sent = headers;
+  }
+
+  write(piece: Buffer | string): boolean {
+    if (this.ended) throw new Error('written after the end');
+    this.text += piece.toString();
+    return !this.full;
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  destroy(): void {
+    this.destroyed = true;
+    this.ended = true;
+  }
+
+  answerHeader(name: string): string | undefined {
+    const at = this.sent.findIndex((each, i) => i % 2 === 0 && each === name);
+    return at < 0 ? undefined : this.sent[at + 1];
+  }
+
+  leave(): void {
+    this.onGone?.();
+  }
+}
+
+/** What a scripted engine does with one request. */
+export interface Served {
+  request: UpstreamRequest;
+  sink: UpstreamSink;
+  time: VirtualTime;
+  /** The gateway broke it off. */
+  aborted: boolean;
+  paused: boolean;
+}
+export type Engine = (served: Served) => void;
+
+export const JSON_HEAD = { 'content-type': 'application/json' };
+export const SSE_HEAD = { 'content-type': 'text/event-stream' };
+
+export function chatAnswer(text: string, afterMs = 10): Engine {
+  return (served) => {
+    served.time.set(afterMs, () => {
+      if (served.aborted) return;
+      served.sink.onHead(200, JSON_HEAD);
+      served.sink.onData(
+        Buffer.from(
+          JSON.stringify({
+            choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
+            usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+          }),
+        ),
+      );
+      served.sink.onEnd();
+    });
+  };
+}
+
+export function chatStream(words: string[], gapMs = 5): Engine {
+  return ({ sink, time, ...served }) => {
+    void served;
+    const state = sinkState(sink);
+    const chunk = (delta: object, finish: string | null = null) =>
+      Buffer.from(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`);
+    const pieces = [
+      chunk({ role: 'assistant', content: '' }),
+      ...words.map((word) => chunk({ content: word })),
+      chunk({}, 'stop'),
+      Buffer.from('data: [DONE]\n\n'),
+    ];
+    time.set(gapMs, () => !state.aborted() && sink.onHead(200, SSE_HEAD));
+    pieces.forEach((piece, at) => time.set(gapMs * (at + 1), () => !state.aborted() && sink.onData(piece)));
+    time.set(gapMs * pieces.length, () => !state.aborted() && sink.onEnd());
+  };
+}
+
+const served = new WeakMap<UpstreamSink, Served>();
+function sinkState(sink: UpstreamSink): { aborted(): boolean } {
+  return { aborted: () => served.get(sink)?.aborted ?? false };
+}
+
+export function failing(error: Partial<TransportError> = {}, afterMs = 1): Engine {
+  return ({ sink, time }) => {
+    const state = sinkState(sink);
+    time.set(afterMs, () => {
+      if (!state.aborted())
+        sink.onError({ kind: 'refused', message: 'refused', unsent: true, stale: false, ...error });
+    });
+  };
+}
+
+export function status(
+  code: number,
+  body: unknown = { error: { message: `says ${code}` } },
+  headers = {},
+  afterMs = 1,
+): Engine {
+  return ({ sink, time }) => {
+    const state = sinkState(sink);
+    time.set(afterMs, () => {
+      if (state.aborted()) return;
+      sink.onHead(code, { ...JSON_HEAD, ...headers });
+      sink.onData(Buffer.from(JSON.stringify(body)));
+      if (!state.aborted()) sink.onEnd();
+    });
+  };
+}
+
+export const never: Engine = () => undefined;
+
+class VirtualTransport implements Transport {
+  readonly #serve: (served: Served) => void;
+  readonly #time: VirtualTime;
+  constructor(serve: (served: Served) => void, time: VirtualTime) {
+    this.#serve = serve;
+    this.#time = time;
+  }
+  send(request: UpstreamRequest, sink: UpstreamSink): Flight {
+    const state: Served = { request, sink, time: this.#time, aborted: false, paused: false };
+    served.set(sink, state);
+    this.#serve(state);
+    return {
+      abort: () => {
+        state.aborted = true;
+      },
+      pause: () => {
+        state.paused = true;
+      },
+      resume: () => {
+        state.paused = false;
+      },
+    };
+  }
+  close(): void {}
+}
+
+export class VirtualGateway {
+  readonly time = new VirtualTime();
+  readonly registry = new Registry();
+  readonly facts: Fact[] = [];
+  readonly leases = soleLeases();
+  readonly buffers = new BufferBudget();
+  readonly world: World;
+  readonly path: Path;
+  /** By origin; may be changed at any time. */
+  readonly engines = new Map<string, Engine>();
+  readonly served: Served[] = [];
+  #number = 0;
+
+  constructor(config: unknown, seed = 1) {
+    const random = seededRandom(seed);
+    const sink: FactSink = {
+      push: (fact) => void this.facts.push(fact),
+      wantsRecord: () => true,
+      waiting: 0,
+    };
+    const { time, leases } = this;
+    this.world = new World({
+      clock: time,
+      random,
+      timers: time,
+      leases,
+      openTransport: (origin) =>
+        new VirtualTransport((state) => {
+          this.served.push(state);
+          state.sink.onSent();
+          (this.engines.get(origin) ?? never)(state);
+        }, time),
+    });
+    const metrics = workerMetrics(this.registry, () => ({
+      endpoints: [],
+      queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
+      routes: [],
+      factsWaiting: 0,
+    }));
+    this.path = new Path({
+      clock: time,
+      random,
+      timers: time,
+      world: this.world,
+      leases,
+      metrics,
+      facts: sink,
+      buffers: this.buffers,
+      sequences: new Sequences(),
+      watch: new EndpointWatch({ clock: time, random, facts: sink, world: this.world }),
+      version: '0.0.0',
+    });
+    this.load(config);
+  }
+
+  load(config: unknown): void {
+    const settings = settingsSchema.parse(config);
+    const endpoints = Object.fromEntries(
+      Object.entries(settings.backends).map(([name, backend]) => [
+        name,
+        'endpoints' in backend ? backend.endpoints : [],
+      ]),
+    );
+    this.world.swap({ number: ++this.#number, event: `ev_${this.#number}`, settings, keys: [], endpoints });
+  }
+
+  send(method: string, target: string, body: unknown, headers?: Record<string, string>): VirtualCaller {
+    const caller = new VirtualCaller(method, target, body, headers);
+    this.path.handle(caller);
+    return caller;
+  }
+
+  chat(more: object = {}, headers?: Record<string, string>): VirtualCaller {
+    const body = { model: 'chat', messages: [{ role: 'user', content: 'Hi' }], ...more };
+    return this.send('POST', '/v1/chat/completions', body, headers);
+  }
+
+  get records(): RequestRecord[] {
+    return this.facts.flatMap((fact) => (fact.kind === 'request' ? [fact.record] : []));
+  }
+
+  /** What is still taken, when nothing should be. */
+  get taken(): { running: number; slots: number; waiting: number; bytes: number } {
+    let waiting = 0;
+    for (const route of this.world.routes.values()) waiting += route.waiting.count;
+    for (const backend of this.world.backends.values()) waiting += backend.line.length;
+    let slots = 0;
+    for (const endpoint of this.world.endpoints.values()) slots += endpoint.inflight;
+    return { running: this.path.running.size, slots, waiting, bytes: this.buffers.held };
+  }
+}
+
+export const NOTHING = { running: 0, slots: 0, waiting: 0, bytes: 0 };
