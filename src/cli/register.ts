@@ -11,5 +11,6 @@ export const register: Record<string, Entry> = {
   up: { summary: 'run everything: gateway, control and model hosts', load: () => import('./up.ts') },
   bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   check: { summary: 'check a configuration file', load: () => import('./check.ts') },
+  models: { summary: 'local models: what is here, fetch, remove', load: () => import('./models.ts') },
   completion: { summary: 'print completions for a shell', load: () => import('./completion.ts') },
 };
