@@ -59,6 +59,8 @@ export const command = defineCommand({
     const record: SupervisorRecord = { pid: process.pid, since, parts: dir.earlier, ...addresses };
     dir.record(record);
     dir.publish(addresses);
+    let ready = false;
+    let exitCode = 0;
     const supervisor = new Supervisor({
       launcher: childLauncher(process.argv[1]!),
       clock: systemClock,
@@ -66,14 +68,25 @@ export const command = defineCommand({
       random: systemRandom,
       log,
       onChange: (running) => dir.record({ ...record, parts: running }),
+      onFatal(part) {
+        // Somebody is watching the start; later on, trying again is better than leaving.
+        if (ready || exitCode === 1) return;
+        exitCode = 1;
+        log.fatal(`${part} cannot run: its own last line says why`);
+        void supervisor.leave();
+      },
     });
-    const left = leftAfterSignal(supervisor, log);
+    onSignals(supervisor, log);
     await supervisor.start(socketPath(place.data, 'supervisor'), parts(settings, place), dir.earlier);
-    void tellReady(addresses.gateway, left, log);
-    await left;
+    void untilReady(addresses.gateway, supervisor.left).then((after) => {
+      if (after === undefined) return;
+      ready = true;
+      log.info(`ready after ${formatDuration(after)}: ${addresses.gateway}/v1`);
+    });
+    await supervisor.left;
     dir.release();
     log.info('left');
-    return 0;
+    return exitCode;
   },
 });
 
@@ -103,34 +116,29 @@ function addressesOf({ gateway, admin }: Settings): Addresses {
   return { gateway: url(gateway.listen, gateway.tls), admin: url(admin.listen, admin.tls) };
 }
 
-/** Resolves when everything has left after SIGTERM or SIGINT. */
-function leftAfterSignal(supervisor: Supervisor, log: Logger): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let asked = 0;
-    const leave = (signal: string) => {
-      log.info(++asked === 1 ? `${signal}: running requests may end` : `${signal} again: in a hurry`);
-      supervisor.leave().then(resolve, reject);
-    };
-    process.on('SIGTERM', leave);
-    process.on('SIGINT', leave);
-    process.on('SIGHUP', () => supervisor.signalControl('SIGHUP'));
-  });
+function onSignals(supervisor: Supervisor, log: Logger): void {
+  let asked = 0;
+  const leave = (signal: string) => {
+    log.info(++asked === 1 ? `${signal}: running requests may end` : `${signal} again: in a hurry`);
+    void supervisor.leave();
+  };
+  process.on('SIGTERM', leave);
+  process.on('SIGINT', leave);
+  process.on('SIGHUP', () => supervisor.signalControl('SIGHUP'));
 }
 
-/** Says once that callers are answered. */
-async function tellReady(gateway: string, left: Promise<void>, log: Logger): Promise<void> {
+/** Milliseconds until callers are answered; undefined where everything has left before. */
+async function untilReady(gateway: string, left: Promise<void>): Promise<number | undefined> {
   const began = systemClock.mono();
   let leaving = false;
   void left.finally(() => {
     leaving = true;
   });
   while (!leaving) {
-    if (await isReady(gateway)) {
-      log.info(`ready after ${formatDuration(systemClock.mono() - began)}: ${gateway}/v1`);
-      return;
-    }
+    if (await isReady(gateway)) return systemClock.mono() - began;
     await new Promise<void>((resolve) => systemTimers.set(READY_POLL_MS, resolve));
   }
+  return undefined;
 }
 
 function isReady(gateway: string): Promise<boolean> {

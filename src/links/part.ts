@@ -7,6 +7,9 @@ import { socketPath } from './socket-path.ts';
 /** A part that has been without a supervisor for so long drains and leaves. */
 export const ORPHAN_MS = 10_000;
 
+/** Exit code of a part for what another start cannot mend, such as a listener that it cannot open. */
+export const EXIT_FATAL = 78;
+
 /**
  * What every part process does with the supervisor's socket: it says who it is, and goes on working while the supervisor
  * is away. A new supervisor that comes within ORPHAN_MS adopts it; after that `onOrphaned` is called, once, and the part

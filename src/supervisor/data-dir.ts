@@ -58,6 +58,23 @@ export class DataDir {
     return { taken: true, dir: new DataDir(run, lock, earlier) };
   }
 
+  /**
+   * Holds the directory for as long as `work` takes, and leaves it as it was. Undefined, without running `work`, where
+   * another holds it or parts of an earlier supervisor are still alive.
+   */
+  static async borrow<Result>(
+    path: string,
+    work: () => Promise<Result>,
+  ): Promise<{ result: Result } | undefined> {
+    const taking = DataDir.take(path);
+    if (!taking.taken) return undefined;
+    try {
+      return taking.dir.earlier.length > 0 ? undefined : { result: await work() };
+    } finally {
+      taking.dir.#lock.close();
+    }
+  }
+
   /** Says who holds the directory and which parts run. */
   record(record: SupervisorRecord): void {
     this.#write('supervisor.json', JSON.stringify(record), 0o600);

@@ -5,6 +5,7 @@ import type { Link } from '../links/link.ts';
 import type { Listener } from '../links/listen.ts';
 import { listen } from '../links/listen.ts';
 import type { ControlToSupervisor, Hello, PartSpec, SupervisorToControl } from '../links/messages.ts';
+import { EXIT_FATAL } from '../links/part.ts';
 import { adoptedPart, signalPid } from './child-launcher.ts';
 import type { Exit, Launcher } from './contracts.ts';
 import { ControlNotices } from './control-notices.ts';
@@ -40,6 +41,8 @@ export interface SupervisorOptions {
   log: Log;
   /** Called whenever a part has started or left. */
   onChange: (running: RunningPart[]) => void;
+  /** A part has left with EXIT_FATAL; it is started again all the same, unless everything is ended now. */
+  onFatal: (part: string) => void;
 }
 
 /** Keeps the parts of one Armature running, whoever started them, and ends them in order. */
@@ -53,15 +56,16 @@ export class Supervisor {
   /** Identities of the parts that an earlier supervisor started, by part. */
   readonly #earlier = new Map<string, string>();
   #listener: Listener | undefined;
-  #leaving: Promise<void> | undefined;
+  #leaving = false;
+  readonly #left = Promise.withResolvers<void>();
   #hurried = false;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#tools = {
       ...options,
-      onStarted: (spec, pid, adopted) => this.#started(spec, pid, adopted),
-      onLeft: (spec, pid, exit, restartInMs) => this.#left(spec, pid, exit, restartInMs),
+      onStarted: (spec, pid, adopted) => this.#partStarted(spec, pid, adopted),
+      onLeft: (spec, pid, exit, restartInMs) => this.#partLeft(spec, pid, exit, restartInMs),
     };
   }
 
@@ -110,15 +114,21 @@ export class Supervisor {
     this.#keepers.get('control')?.signal(name);
   }
 
-  /** Ends every part in order; resolves when all are gone. Called again, it hurries. */
+  /** Ends every part in order; `left` resolves when all are gone. Called again, it hurries. */
   leave(): Promise<void> {
     if (this.#leaving) {
       this.#hurried = true;
       for (const keeper of this.#all()) if (keeper.stopping) void keeper.stop(true);
-      return this.#leaving;
+    } else {
+      this.#leaving = true;
+      this.#leaveInOrder().then(this.#left.resolve, this.#left.reject);
     }
-    this.#leaving = this.#leaveInOrder();
-    return this.#leaving;
+    return this.left;
+  }
+
+  /** Resolves when everything has left. */
+  get left(): Promise<void> {
+    return this.#left.promise;
   }
 
   async #leaveInOrder(): Promise<void> {
@@ -207,19 +217,20 @@ export class Supervisor {
     this.#notices.up(send);
   }
 
-  #started({ part }: PartSpec, pid: number, adopted: boolean): void {
+  #partStarted({ part }: PartSpec, pid: number, adopted: boolean): void {
     this.#options.log.info({ childPid: pid }, `${part} ${adopted ? 'taken over' : 'started'}`);
     this.#options.onChange(this.running);
     this.#notices.tell({ type: 'part-started', part, pid, adopted });
   }
 
-  #left({ part }: PartSpec, pid: number, { exitCode, signal }: Exit, restartInMs: number | null): void {
+  #partLeft({ part }: PartSpec, pid: number, { exitCode, signal }: Exit, restartInMs: number | null): void {
     const { log } = this.#options;
     const fields = { childPid: pid, exitCode, signal };
     if (restartInMs === null) log.info(fields, `${part} left`);
     else log.warn({ ...fields, restartInMs }, `${part} died`);
     this.#options.onChange(this.running);
     this.#notices.tell({ type: 'part-left', part, pid, exitCode, signal, restartInMs });
+    if (exitCode === EXIT_FATAL) this.#options.onFatal(part);
   }
 }
 
