@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { ErrorCode } from '../kernel/errors.ts';
 
 /** Who may do what at the admin listener. */
 
@@ -22,9 +23,14 @@ export interface Knock {
   authorization: string | undefined;
 }
 
-export type Verdict =
-  | { role: Role; actor: string }
-  | { status: 400 | 401 | 403; code: 'invalid_request' | 'unauthorized' | 'forbidden'; message: string };
+/** Why a request is not taken. */
+export interface Refusal {
+  status: number;
+  code: ErrorCode;
+  message: string;
+}
+
+export type Verdict = { role: Role; actor: string } | Refusal;
 
 /** They hold no word about this installation: the page asks for a token itself. */
 const OPEN_PATHS = new Set(['/', '/api/openapi.json']);

@@ -1,0 +1,56 @@
+import type { z } from '@hono/zod-openapi';
+import type { LedgerEvent } from '../events/contracts.ts';
+import type * as schemas from './schemas.ts';
+import type { Status } from './status-schema.ts';
+
+export type { Status } from './status-schema.ts';
+export type Config = z.infer<typeof schemas.configSchema>;
+/** What a change did; the snapshot is known once it is published. */
+export type ConfigChanged = Omit<z.infer<typeof schemas.configChangedSchema>, 'snapshot'>;
+export type Key = z.infer<typeof schemas.keySchema>;
+export type NewKey = z.infer<typeof schemas.newKeySchema>;
+export type Why = z.infer<typeof schemas.whySchema>;
+
+/** An answer that is an error; everything else that is thrown is answered 500 and logged. */
+export class ApiFault extends Error {
+  readonly status: 400 | 401 | 403 | 404 | 409 | 413 | 500 | 503;
+  readonly code: string;
+  readonly faults: string[] | undefined;
+
+  constructor(status: ApiFault['status'], code: string, message: string, faults?: string[]) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.faults = faults;
+  }
+}
+
+export interface EventsAsked {
+  type?: string | undefined;
+  /** Id of an event: only what came after it. */
+  after?: string | undefined;
+  limit?: number | undefined;
+  follow: boolean;
+}
+
+/** What stands behind the management API: control. Each may throw an ApiFault. */
+export interface Surface {
+  status(): Promise<Status>;
+  /** In Prometheus' exposition format. */
+  metrics(): Promise<string>;
+  routes(): z.infer<typeof schemas.routeSchema>[];
+  backends(): z.infer<typeof schemas.backendSchema>[];
+  tenants(): z.infer<typeof schemas.tenantSchema>[];
+  models(): z.infer<typeof schemas.modelSchema>[];
+  config(): Config;
+  /** A part of a configuration, YAML or JSON: checked whole and put whole; a fault refuses all of it. `actor` is who asks, such as `operator` or `token:ann`. */
+  changeConfig(body: string, actor: string): Promise<ConfigChanged & { snapshot: number }>;
+  keys(): Promise<Key[]>;
+  createKey(request: { tenant: string; name: string }, actor: string): Promise<NewKey>;
+  revokeKey(id: string, actor: string): Promise<Key>;
+  /** Oldest first; they end unless they are followed. */
+  events(asked: EventsAsked): Promise<AsyncIterable<LedgerEvent>>;
+  /** Undefined where nothing is known of the id. */
+  why(id: string): Promise<Why | undefined>;
+  request(id: string): Promise<{ id: string } | undefined>;
+}

@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs';
+import {
+  createServer as createHttpServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { type AccessSettings, judge, type Refusal, type Verdict } from './access.ts';
+import type { Bindings } from './app.ts';
+
+export interface AdminListenerOptions {
+  /** Without brackets. */
+  host: string;
+  port: number;
+  /** Files, PEM. */
+  tls: { cert: string; key: string } | undefined;
+  /** Asked at each request, so that a change of tokens counts at once. */
+  access: () => AccessSettings;
+  app: { fetch: (request: Request, bindings: Bindings) => Response | Promise<Response> };
+}
+
+export interface AdminListener {
+  port: number;
+  /** Takes no more connections, ends those that stand, and resolves when none is left. */
+  close(): Promise<void>;
+}
+
+const CONNECTIONS_MAX = 1000;
+/** The largest body, in bytes: a change of the configuration. */
+const BODY_BYTES_MAX = 4 * 1024 * 1024;
+const SECURITY_HEADERS = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+};
+
+/**
+ * Listens for the management API. The port is shared with a control that is on its way out (reusePort). Every request is
+ * judged by its head before anything else is done with it.
+ */
+export async function adminListener({
+  host,
+  port,
+  tls,
+  access,
+  app,
+}: AdminListenerOptions): Promise<AdminListener> {
+  const actors = new WeakMap<IncomingMessage, string>();
+  const answer = getRequestListener(
+    (request, env) => app.fetch(request, { actor: actors.get((env as HttpBindings).incoming)! }),
+    { overrideGlobalObjects: false },
+  );
+  const take: RequestListener = (incoming, outgoing) => {
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) outgoing.setHeader(name, value);
+    const verdict = verdictOn(incoming, access());
+    const refusal = 'status' in verdict ? verdict : bodyRefusal(incoming.headers);
+    if (refusal) {
+      refuse(outgoing, refusal);
+    } else if ('actor' in verdict) {
+      actors.set(incoming, verdict.actor);
+      void answer(incoming, outgoing);
+    }
+  };
+  const server = tls
+    ? createHttpsServer({ cert: readFileSync(tls.cert), key: readFileSync(tls.key) }, take)
+    : createHttpServer(take);
+  server.maxConnections = CONNECTIONS_MAX;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port, reusePort: true }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function verdictOn({ method = '', url = '', headers }: IncomingMessage, settings: AccessSettings): Verdict {
+  const { host, origin, authorization } = headers;
+  return judge({ method, path: url.split('?', 1)[0]!, host, origin, authorization }, settings);
+}
+
+function bodyRefusal(headers: IncomingHttpHeaders): Refusal | undefined {
+  if (headers['transfer-encoding'] !== undefined) {
+    return { status: 400, code: 'invalid_request', message: 'A body must say its length in its head.' };
+  }
+  if (Number(headers['content-length'] ?? 0) > BODY_BYTES_MAX) {
+    return { status: 413, code: 'body_too_large', message: `A body has ${BODY_BYTES_MAX} bytes at most.` };
+  }
+  return undefined;
+}
+
+function refuse(outgoing: ServerResponse, { status, code, message }: Refusal): void {
+  const body = JSON.stringify({ error: { code, message } });
+  outgoing.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+    // Its body is not read.
+    connection: 'close',
+  });
+  outgoing.end(body);
+}

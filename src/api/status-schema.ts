@@ -1,0 +1,93 @@
+import { z } from '@hono/zod-openapi';
+
+/** What `GET /api/v1/status` and `armature status --json` give. Times are milliseconds unless they say otherwise. */
+
+const endpoint = z.object({
+  endpoint: z.string().describe('Its address.'),
+  state: z
+    .enum(['well', 'cooling', 'open', 'half-open', 'unwell', 'unknown'])
+    .describe('The worst that a worker or a probe says; unknown where nobody has said anything yet.'),
+  probe: z.enum(['well', 'unwell', 'unknown']).describe('What probes alone say.'),
+  inflight: z.number().int().describe('Requests there now, of all workers.'),
+  limit: z.number().describe('Requests that may be there at once, of all workers.'),
+  forMs: z.number().optional().describe('Until it may be tried again, where it may not now.'),
+});
+
+const host = z.object({
+  backend: z.string(),
+  state: z.enum(['serving', 'loading', 'down']),
+  note: z.string().describe('What it is doing, in words, while it loads.'),
+  pid: z.number().int().optional(),
+});
+
+const notice = z.object({
+  path: z.string(),
+  place: z.string().describe('FILE:LINE:COLUMN'),
+  message: z.string(),
+});
+
+export const statusSchema = z
+  .object({
+    at: z.string().describe('ISO 8601.'),
+    trouble: z
+      .array(z.object({ what: z.string(), subject: z.string(), message: z.string() }))
+      .describe('What is wrong now, the worst first; empty when all is well.'),
+    snapshot: z.object({
+      number: z.number().int(),
+      event: z.string().describe('The event that published it.'),
+      at: z.string(),
+    }),
+    configuration: z.object({
+      file: z.string(),
+      gateway: z.string().describe('Where callers come in.'),
+      admin: z.string(),
+      overlays: z.array(
+        z.object({ path: z.string(), value: z.unknown(), actor: z.string(), at: z.string() }),
+      ),
+      notices: z.array(notice).describe('What has no effect yet, or looks wrong.'),
+      refused: z
+        .object({ at: z.string(), event: z.string(), faults: z.array(z.string()) })
+        .optional()
+        .describe('A change that was refused since the running configuration took effect.'),
+      restart: z.array(z.string()).describe('Paths whose new values wait for a restart.'),
+    }),
+    workers: z.array(
+      z.object({
+        part: z.string(),
+        worker: z.number().int(),
+        pid: z.number().int().optional(),
+        state: z.enum(['serving', 'draining', 'silent', 'down']),
+        snapshot: z.number().int().optional(),
+        inflight: z.number().int(),
+        factsWaiting: z.number().int(),
+      }),
+    ),
+    routes: z.array(
+      z.object({
+        route: z.string(),
+        ready: z.boolean().describe('Whether an endpoint or rung can answer it.'),
+        waiting: z.number().int(),
+        targets: z.array(z.object({ backend: z.string(), weight: z.number() })),
+        ladder: z.array(z.string()),
+      }),
+    ),
+    backends: z.array(
+      z.object({
+        backend: z.string(),
+        engine: z.string(),
+        model: z.string(),
+        hardware: z.string(),
+        tier: z.string().optional(),
+        endpoints: z.array(endpoint),
+        host: host.optional(),
+      }),
+    ),
+    ledger: z.object({
+      events: z.number().int(),
+      bytes: z.number().int(),
+      oldest: z.string().optional(),
+    }),
+  })
+  .openapi('Status');
+
+export type Status = z.infer<typeof statusSchema>;

@@ -1,0 +1,169 @@
+import { ApiFault, type ConfigChanged } from '../api/contracts.ts';
+import type { Blamer } from '../config/blame.ts';
+import { readChange } from '../config/change.ts';
+import { type Change, diffConfig, needsRestart } from '../config/diff.ts';
+import { type Fault, formatFault } from '../config/faults.ts';
+
+import type { LedgerService } from '../events/ledger.ts';
+import type { StoredOrigin } from '../store/contracts.ts';
+import type { Logger } from '../telemetry/logger.ts';
+import { withAuthors } from './authors.ts';
+import { type Effective, effectiveOf, type Read, readConfiguration } from './configuration.ts';
+
+export interface ChangesOptions {
+  file: string;
+  ledger: LedgerService;
+  log: Logger;
+  blamer: Blamer;
+  /** Makes a configuration the running one; rejects with a StoreError where it cannot be stored. */
+  publish: (effective: Effective, causes: string[]) => Promise<void>;
+}
+
+/** A change that was refused. */
+export interface RefusedChange {
+  at: string;
+  event: string;
+  faults: string[];
+}
+
+/** How the running configuration is replaced by another: checked whole, told, stored, and swapped whole. */
+export class Changes {
+  readonly #options: ChangesOptions;
+  /** What this process began on: some values take effect only with the next start. */
+  readonly #began: Effective;
+  #current: Effective;
+  #refused: RefusedChange | undefined;
+
+  constructor(options: ChangesOptions, effective: Effective) {
+    this.#options = options;
+    this.#began = effective;
+    this.#current = effective;
+  }
+
+  get current(): Effective {
+    return this.#current;
+  }
+
+  /** The last change that was refused since the running configuration took effect. */
+  get refused(): RefusedChange | undefined {
+    return this.#refused;
+  }
+
+  /** Paths whose values wait for the next start. */
+  get restart(): string[] {
+    return needsRestart(this.#began.settings, this.#current.settings);
+  }
+
+  /** Reads the file anew. A faulty one is refused, told, and changes nothing. Rejects where the store cannot be written. */
+  async reload(actor: string): Promise<void> {
+    const { file, ledger, log, blamer } = this.#options;
+    const read = readConfiguration(file, this.#current.overlays);
+    if (!read.ok) {
+      this.#refuse(read.faults, actor);
+      return;
+    }
+    await this.#drop(read);
+    const changes = diffConfig(this.#current.config, read.effective.config);
+    if (changes.length === 0) {
+      log.info({ file }, 'the configuration was read again and says the same');
+      await this.#take(read.effective, []);
+      return;
+    }
+    const restart = needsRestart(this.#current.settings, read.effective.settings);
+    const told = await placed(changes, read.effective.origins, blamer);
+    const event = ledger.event({
+      type: 'configuration-changed',
+      subject: 'configuration',
+      actor,
+      data: { file, changes: told, paths: changes.map(({ path }) => path), restart },
+    });
+    await ledger.store.ledger.append([event]);
+    await this.#take(read.effective, [event.id]);
+    log.info(
+      { event: event.id, changes: changes.map(({ path }) => path), restart },
+      'the configuration has changed',
+    );
+  }
+
+  /** A live change: a part of a configuration, as YAML or JSON. Throws an ApiFault where it is refused. */
+  async change(body: string, actor: string): Promise<ConfigChanged> {
+    const { ledger, log } = this.#options;
+    const event = ledger.event({ type: 'configuration-changed', subject: 'configuration', actor });
+    const { files, overlays } = this.#current;
+    const made = readChange(body, files, overlays, { actor, at: event.at, event: event.id });
+    if (!made.ok) throw this.#refuse(made.faults, actor);
+    const { put, remove, overlaid, changes, restart } = made;
+    event.data = { changes, paths: changes.map(({ path }) => path), restart };
+    await ledger.store.overlays.change(put, remove, event);
+    await this.#take(effectiveOf(files, overlaid.config, overlaid.applied), [event.id]);
+    log.info(
+      { event: event.id, actor, changes: changes.map(({ path }) => path), restart },
+      'the configuration was changed live',
+    );
+    return { event: event.id, changes, restart };
+  }
+
+  async #take(effective: Effective, causes: string[]): Promise<void> {
+    await this.#options.publish(effective, causes);
+    this.#current = effective;
+    this.#refused = undefined;
+  }
+
+  #refuse(faults: readonly Fault[], actor: string): ApiFault {
+    const { ledger, log } = this.#options;
+    const words = faults.map(formatFault);
+    const event = ledger.append({
+      type: 'configuration-refused',
+      subject: 'configuration',
+      actor,
+      data: { faults: words },
+    });
+    log.error(
+      { actor, event: event.id, faults: words },
+      'a configuration is refused; the one before it stays',
+    );
+    this.#refused = { at: event.at, event: event.id, faults: words };
+    return new ApiFault(400, 'invalid_request', words.join('\n'), words);
+  }
+
+  /** Live changes that the files have overtaken go, each with a word. */
+  async #drop({ agreed, refused }: Extract<Read, { ok: true }>): Promise<void> {
+    const { ledger, log } = this.#options;
+    const overlays = ledger.store.overlays;
+    for (const { path } of agreed) {
+      await overlays.change(
+        [],
+        [path],
+        ledger.event({ type: 'overlay-agreed', subject: 'configuration', data: { path } }),
+      );
+    }
+    for (const { overlay, code, message } of refused) {
+      const data = { path: overlay.path, code, message };
+      const causes = [overlay.event];
+      log.warn(data, 'a live change is refused: the file is right');
+      await overlays.change(
+        [],
+        [overlay.path],
+        ledger.event({ type: 'overlay-refused', subject: 'configuration', causes, data }),
+      );
+    }
+  }
+}
+
+type Told = Change & Pick<StoredOrigin, 'file' | 'line' | 'commit' | 'author' | 'date'>;
+
+/** Changes with the place of each and who wrote it, where it still stands in a file. */
+async function placed(
+  changes: readonly Change[],
+  origins: Record<string, StoredOrigin>,
+  blamer: Blamer,
+): Promise<Told[]> {
+  const named = Object.fromEntries(
+    changes.flatMap(({ path }) => (origins[path]?.file === undefined ? [] : [[path, origins[path]]])),
+  );
+  const written = await withAuthors(named, blamer);
+  return changes.map((change) => {
+    const { column: _column, ...origin } = written[change.path] ?? {};
+    return { ...change, ...origin };
+  });
+}

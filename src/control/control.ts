@@ -1,0 +1,261 @@
+import { join } from 'node:path';
+import type { ConfigChanged } from '../api/contracts.ts';
+import { Blamer } from '../config/blame.ts';
+import type { Settings } from '../config/schema/index.ts';
+import type { LedgerService } from '../events/ledger.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Random } from '../kernel/random.ts';
+import type { TimerHandle, Timers } from '../kernel/timers.ts';
+import { isAlive } from '../links/alive.ts';
+import type { Link, Message } from '../links/link.ts';
+import type {
+  GatewayToControl,
+  HostToControl,
+  PartSpec,
+  Snapshot,
+  SupervisorToControl,
+} from '../links/messages.ts';
+import { isHosted, type Place, parts } from '../supervisor/parts.ts';
+import type { Logger } from '../telemetry/logger.ts';
+import { withAuthors } from './authors.ts';
+import { Changes } from './changes.ts';
+import type { Effective } from './configuration.ts';
+import { type GatewayLink, Gateways } from './gateways.ts';
+import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
+import { liveKeys } from './keys/index.ts';
+import { type LeaseService, leaseService } from './leases/service.ts';
+import { type HealthChange, type Probe, Prober, type ProbeTarget } from './probing/prober.ts';
+import { probeTargets } from './probing/targets.ts';
+import { Snapshots } from './snapshots.ts';
+import { Turns } from './turns.ts';
+import { WorkerMetrics } from './worker-metrics.ts';
+
+export interface ControlOptions {
+  place: Place;
+  ledger: LedgerService;
+  clock: Clock;
+  timers: Timers;
+  random: Random;
+  log: Logger;
+  probe: Probe;
+}
+
+/** Hosts that served before a restart of control and have not connected within this time are not believed any more. */
+const HOSTS_BACK_MS = 5000;
+const PUBLISH_RETRY_MS = 1000;
+
+/** Holds together what control does: it reads the configuration, publishes snapshots of it, and listens to workers and hosts. */
+export class Control {
+  readonly gateways: Gateways;
+  readonly hosts: Hosts;
+  readonly prober: Prober;
+  readonly metrics: WorkerMetrics;
+  readonly snapshots: Snapshots;
+  /** Told after each change which parts are wanted. */
+  onWant: ((parts: PartSpec[]) => void) | undefined;
+  readonly changes: Changes;
+  readonly #options: ControlOptions;
+  readonly #leases: LeaseService;
+  readonly #blamer = new Blamer();
+  readonly #turns = new Turns();
+  #timers: TimerHandle[] = [];
+  #closed = false;
+
+  private constructor(
+    options: ControlOptions,
+    effective: Effective,
+    snapshots: Snapshots,
+    hosts: RememberedHost[],
+  ) {
+    const { clock, timers, random, probe, ledger } = options;
+    this.#options = options;
+    const { log, place } = options;
+    const publish = (next: Effective, causes: string[]) => this.#publish(next, causes);
+    this.changes = new Changes({ file: place.file, ledger, log, blamer: this.#blamer, publish }, effective);
+    this.snapshots = snapshots;
+    this.hosts = new Hosts(hosts, (backend) => this.#hostChanged(backend));
+    this.#leases = leaseService({ timers, workers: () => this.effective.settings.gateway.workers });
+    this.gateways = new Gateways(timers, {
+      joined: (peer, holdings) => {
+        this.#leases.joined(peer, holdings);
+        peer.send({ type: 'snapshot', snapshot: this.snapshots.current });
+        peer.send({ type: 'readings', readings: this.prober.readings() });
+      },
+      left: (peer) => {
+        this.#leases.left(peer);
+        void this.metrics.left(peer);
+      },
+      parting: (peer, metrics) => this.metrics.parting(peer, metrics),
+      facts: (boot, sequence, facts) => ledger.storeFacts(boot, sequence, facts),
+      leases: (peer, message) => this.#leases.heard(peer, message),
+    });
+    const file = join(options.place.data, 'run', 'counts.json');
+    this.metrics = new WorkerMetrics({ gateways: this.gateways, timers, file, log: options.log });
+    this.prober = new Prober({
+      clock,
+      timers,
+      random,
+      probe,
+      onChange: (change) => this.#healthChanged(change),
+      onMute: (target, status) => this.#probeRefused(target, status),
+    });
+  }
+
+  /** Begins on a configuration that has been checked. Rejects with a StoreError where its snapshot cannot be stored. */
+  static async start(options: ControlOptions, effective: Effective): Promise<Control> {
+    const { snapshots, hosts } = await Snapshots.open(options.ledger);
+    const alive = hosts.filter(({ pid }) => isAlive(pid));
+    const control = new Control(options, effective, snapshots, alive);
+    await control.#turns.run(() => control.#publish(effective, []));
+    control.#timers.push(options.timers.set(HOSTS_BACK_MS, () => control.hosts.forget()));
+    return control;
+  }
+
+  get effective(): Effective {
+    return this.changes.current;
+  }
+
+  get wantedParts(): PartSpec[] {
+    return parts(this.effective.settings, this.#options.place);
+  }
+
+  /** A connection to control's socket: its first message says whose it is. */
+  accept(link: Link<GatewayToControl | HostToControl, Message>): void {
+    link.onMessage = (message) => {
+      if (message.type !== 'hello')
+        throw new Error(`a connection began with ${message.type} instead of hello`);
+      if (message.role === 'gateway' && 'worker' in message)
+        this.gateways.accept(link as GatewayLink, message);
+      else if (message.role === 'host' && 'backend' in message) this.hosts.accept(link as HostLink, message);
+      else throw new Error(`a ${message.role} has no business at control's socket`);
+    };
+  }
+
+  /** What the supervisor tells of the other parts. */
+  heard(message: SupervisorToControl): void {
+    const { ledger, log } = this.#options;
+    const subject = message.part.startsWith('gateway-')
+      ? message.part.replace('gateway-', 'worker:')
+      : `part:${message.part}`;
+    if (message.type === 'part-started') {
+      const { part, pid, adopted } = message;
+      ledger.append({ type: adopted ? 'part-adopted' : 'part-started', subject, data: { part, pid } });
+      return;
+    }
+    const { part, pid, exitCode, signal, restartInMs } = message;
+    const data = { part, pid, exitCode, signal, restartInMs };
+    const died = exitCode !== 0;
+    const type = !died ? 'part-left' : part.startsWith('gateway-') ? 'worker-died' : 'part-died';
+    if (died) log.error(data, `${part} died`);
+    ledger.append({ type, subject, data });
+  }
+
+  /** Reads the file anew; see Changes. Never rejects: what goes wrong is told in the log. */
+  async reload(actor: string): Promise<void> {
+    try {
+      await this.#turns.run(() => this.changes.reload(actor));
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'the configuration cannot be changed; the old one stays');
+    }
+  }
+
+  /** Changes values live; see Changes. */
+  change(body: string, actor: string): Promise<ConfigChanged> {
+    return this.#turns.run(() => this.changes.change(body, actor));
+  }
+
+  /** Keys have changed: gateways learn of it with the next snapshot, which is published when this resolves. */
+  async keysChanged(cause: string): Promise<void> {
+    await this.#turns.run(() => this.#publish(this.effective, [cause]));
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const timer of this.#timers) this.#options.timers.clear(timer);
+    this.#leases.close();
+    this.prober.close();
+    this.metrics.close();
+  }
+
+  /** Stored first, then told to everybody; nothing where nothing has changed. */
+  async #publish(effective: Effective, causes: string[]): Promise<void> {
+    const { settings, shown, origins } = effective;
+    const ingredients = {
+      settings,
+      shown,
+      origins,
+      keys: await liveKeys(this.#options.ledger.store.keys, settings.tenants),
+      endpoints: this.#endpoints(settings),
+      hosts: this.hosts.serving,
+    };
+    if (this.#closed || !(await this.snapshots.publish(ingredients, causes))) return;
+    const snapshot = this.snapshots.current;
+    this.#options.log.info({ snapshot: snapshot.number }, 'snapshot published');
+    this.gateways.broadcast({ type: 'snapshot', snapshot });
+    this.prober.watch(probeTargets(settings));
+    this.#options.ledger.keep({ ageMs: settings.store.keep.age, sizeBytes: settings.store.keep.size });
+    this.onWant?.(parts(settings, this.#options.place));
+    this.#explain(snapshot.number, origins);
+  }
+
+  /** Who wrote the lines is found out and added afterwards, so that git makes nobody wait. */
+  #explain(number: number, origins: Effective['origins']): void {
+    withAuthors(origins, this.#blamer)
+      .then((authored) => this.#options.ledger.store.snapshots.explain(number, authored))
+      .catch((error: Error) =>
+        this.#options.log.warn({ err: error }, 'the authors of the configuration are not kept'),
+      );
+  }
+
+  #endpoints(settings: Settings): Snapshot['endpoints'] {
+    return Object.fromEntries(
+      Object.entries(settings.backends).map(([name, backend]) => [
+        name,
+        isHosted(backend) || !('endpoints' in backend) ? this.hosts.addresses(name) : backend.endpoints,
+      ]),
+    );
+  }
+
+  #hostChanged(backend: string): void {
+    if (this.#closed) return;
+    const addresses = this.hosts.addresses(backend);
+    const event = this.#options.ledger.append({
+      type: addresses.length > 0 ? 'host-ready' : 'host-gone',
+      subject: `backend:${backend}`,
+      data: { addresses },
+    });
+    this.#republish(event.id);
+  }
+
+  /** Until it is stored: the store may be away for a while, and the snapshot before stays current. */
+  #republish(cause: string): void {
+    this.#turns
+      .run(() => this.#publish(this.effective, [cause]))
+      .catch((error: Error) => {
+        this.#options.log.warn({ err: error }, 'a snapshot cannot be published; trying again');
+        this.#timers.push(this.#options.timers.set(PUBLISH_RETRY_MS, () => this.#republish(cause)));
+      });
+  }
+
+  #healthChanged({ backend, endpoint, health, figures }: HealthChange): void {
+    this.gateways.broadcast({ type: 'readings', readings: this.prober.readings() });
+    // That an endpoint is as well as it was taken to be is no news.
+    if (health === 'well' && figures.before === 'unknown') return;
+    this.#options.log.warn({ backend, endpoint, ...figures }, `endpoint ${health}`);
+    this.#options.ledger.append({
+      type: `endpoint-${health}`,
+      subject: `endpoint:${backend}|${endpoint}`,
+      data: figures,
+    });
+  }
+
+  #probeRefused({ backend, endpoint, url }: ProbeTarget, status: number): void {
+    const hint = 'its health is judged by requests alone; set probe.path, or probe.off';
+    this.#options.log.warn({ backend, endpoint, url, status }, `a probe is not answered: ${hint}`);
+    this.#options.ledger.append({
+      type: 'probe-refused',
+      subject: `endpoint:${backend}|${endpoint}`,
+      data: { url, status, hint },
+    });
+  }
+}

@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { makeApp } from '../api/app.ts';
+import { adminListener } from '../api/listener.ts';
+import { formatFault } from '../config/faults.ts';
+import { LedgerService } from '../events/ledger.ts';
+import { systemClock } from '../kernel/clock.ts';
+import { systemRandom } from '../kernel/random.ts';
+import { systemTimers } from '../kernel/timers.ts';
+import { listen } from '../links/listen.ts';
+import type { GatewayToControl, HostToControl } from '../links/messages.ts';
+import { joinSupervisor } from '../links/part.ts';
+import { socketPath } from '../links/socket-path.ts';
+import { sqliteStore } from '../store/sqlite/index.ts';
+import type { Place } from '../supervisor/parts.ts';
+import { createLogger, type Logger } from '../telemetry/logger.ts';
+import { adminToken } from './admin-token.ts';
+import { readConfiguration } from './configuration.ts';
+import { Control } from './control.ts';
+import { TenantKeys } from './keys/index.ts';
+import { httpProbe } from './probing/http-probe.ts';
+import { surfaceOf } from './surface.ts';
+
+const timing = { clock: systemClock, timers: systemTimers, random: systemRandom };
+
+/** The control process: `control --data DIR -c FILE`. Leaves with 1 where it cannot begin, having said why. */
+export async function run(args: string[]): Promise<void> {
+  const options = { data: { type: 'string' }, config: { type: 'string', short: 'c' } } as const;
+  const { values } = parseArgs({ args, options });
+  if (values.data === undefined || values.config === undefined)
+    throw new Error('control wants --data DIR and -c FILE');
+  const place = { data: resolve(values.data), file: resolve(values.config) };
+  const log = createLogger('control');
+  try {
+    await start(place, log);
+  } catch (error) {
+    log.fatal({ err: error }, 'control cannot begin');
+    // Its log is written before it leaves.
+    process.exitCode = 1;
+    log.flush(() => process.exit());
+  }
+}
+
+async function start(place: Place, log: Logger): Promise<void> {
+  const { ledger, effective } = await openLedger(place, log);
+  const probe = httpProbe(systemTimers);
+  const control = await Control.start({ place, ledger, log, probe, ...timing }, effective);
+  const admin = await listenForAdmins(place, control, ledger, log);
+  const listener = await listen<GatewayToControl | HostToControl, never>(socketPath(place.data, 'control'), {
+    onConnect: (link) => control.accept(link),
+  });
+  const supervisor = joinSupervisor({
+    dataDir: place.data,
+    role: 'control',
+    part: 'control',
+    boot: randomBytes(8).toString('hex'),
+    onOrphaned: () => void leave('the supervisor is gone'),
+    onUp: () => supervisor.send({ type: 'want', parts: control.wantedParts }),
+    onMessage: (message) => control.heard(message),
+    ...timing,
+  });
+  control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
+
+  let leaving = false;
+  async function leave(why: string): Promise<void> {
+    if (leaving) return;
+    leaving = true;
+    log.info({ why }, 'leaving');
+    await admin.close();
+    control.close();
+    await listener.close();
+    await supervisor.close();
+    await ledger.close();
+    await ledger.store.close();
+    log.flush(() => process.exit(0));
+  }
+  process.on('SIGTERM', () => void leave('SIGTERM'));
+  process.on('SIGINT', () => void leave('SIGINT'));
+  process.on('SIGHUP', () => void control.reload('operator'));
+  log.info({ snapshot: control.snapshots.current.number }, 'control is up');
+}
+
+/** Opens the store that the configuration names, and reads the configuration again with what was changed live. */
+async function openLedger(place: Place, log: Logger) {
+  const files = readConfiguration(place.file, []);
+  if (!files.ok) throw new Error(files.faults.map(formatFault).join('\n'));
+  const { url } = files.effective.settings.store;
+  const path = resolve(place.data, url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : 'state.db');
+  const store = sqliteStore({ path, clock: systemClock, onLoss: (what) => log.error(what) });
+  const ledger = new LedgerService({ store, log, ...timing });
+  const read = readConfiguration(place.file, await store.overlays.list());
+  if (!read.ok) throw new Error(read.faults.map(formatFault).join('\n'));
+  return { ledger, effective: read.effective };
+}
+
+async function listenForAdmins(place: Place, control: Control, ledger: LedgerService, log: Logger) {
+  const keys = new TenantKeys({
+    keys: ledger.store.keys,
+    event: (draft) => ledger.event(draft),
+    tenants: () => control.effective.settings.tenants,
+    onChange: ({ id }) => control.keysChanged(id),
+    ...timing,
+  });
+  const { listen: address, tls } = control.effective.settings.admin;
+  const colon = address.lastIndexOf(':');
+  const listenHost = address.slice(0, colon);
+  const localToken = adminToken(place.data);
+  const surface = surfaceOf({ control, ledger, keys, clock: systemClock, file: place.file });
+  return adminListener({
+    host: listenHost.replace(/^\[|\]$/g, ''),
+    port: Number(address.slice(colon + 1)),
+    tls,
+    access: () => ({ listenHost, localToken, tokens: control.effective.settings.admin.tokens }),
+    app: makeApp(surface, log),
+  });
+}

@@ -1,0 +1,193 @@
+import type { Status } from '../api/contracts.ts';
+import type { BackendSettings, RouteSettings, Settings } from '../config/schema/index.ts';
+import type { WorkerState } from '../links/messages.ts';
+import type { GatewayPeer } from './gateways.ts';
+import type { HostPeer } from './hosts.ts';
+
+/** What a status is made of, gathered at one moment. */
+export interface Gathered {
+  at: string;
+  settings: Settings;
+  snapshot: Status['snapshot'];
+  configuration: Omit<Status['configuration'], 'gateway' | 'admin'>;
+  /** Connected workers, with their state where they gave one in time. */
+  workers: { peer: GatewayPeer; state: WorkerState | undefined }[];
+  hosts: readonly HostPeer[];
+  endpoints: Record<string, string[]>;
+  /** By `BACKEND|ADDRESS`, what probes say. */
+  health: Record<string, 'well' | 'unwell'>;
+  ledger: Status['ledger'] & { trouble: string | undefined; lost: number };
+}
+
+type Endpoint = Status['backends'][number]['endpoints'][number];
+type Trouble = Status['trouble'][number];
+
+/** From the best to the worst: what several workers and the probes say becomes the last of these. */
+const STATES: readonly Endpoint['state'][] = ['unknown', 'well', 'half-open', 'cooling', 'open', 'unwell'];
+
+/** Puts everything into the one form that the API, the page and the command line show. */
+export function statusOf(gathered: Gathered): Status {
+  const { at, settings, snapshot, configuration, ledger } = gathered;
+  const { trouble: _trouble, lost: _lost, ...extent } = ledger;
+  const status: Status = {
+    at,
+    trouble: [],
+    snapshot,
+    configuration: { ...configuration, gateway: urlOf(settings.gateway), admin: urlOf(settings.admin) },
+    workers: workersOf(gathered),
+    routes: Object.entries(settings.routes).map(([name, route]) => routeOf(name, route, gathered)),
+    backends: Object.entries(settings.backends).map(([name, backend]) => backendOf(name, backend, gathered)),
+    ledger: extent,
+  };
+  status.trouble = troublesOf(status, gathered);
+  return status;
+}
+
+/** Where a listener is reached, such as `http://127.0.0.1:7070`. */
+export function urlOf({ listen, tls }: { listen: string; tls?: unknown }): string {
+  return `${tls ? 'https' : 'http'}://${listen}`;
+}
+
+/** A rung in one or two words, as `x-armature-degraded` names it. */
+export function rungName(rung: RouteSettings['ladder'][number]): string {
+  if ('backend' in rung) return rung.backend;
+  return 'cached' in rung ? 'cached' : 'answer';
+}
+
+function workersOf({ settings, workers }: Gathered): Status['workers'] {
+  const connected = workers.map(({ peer, state }) => ({
+    part: peer.part,
+    worker: peer.worker,
+    pid: peer.pid,
+    state: !state ? ('silent' as const) : state.draining ? ('draining' as const) : ('serving' as const),
+    ...(state && { snapshot: state.snapshot }),
+    inflight: state?.inflight ?? 0,
+    factsWaiting: state?.factsWaiting ?? 0,
+  }));
+  const missing = Array.from({ length: settings.gateway.workers }, (_, worker) => worker)
+    .filter((worker) => !workers.some(({ peer }) => peer.worker === worker))
+    .map((worker) => ({
+      part: `gateway-${worker}`,
+      worker,
+      state: 'down' as const,
+      inflight: 0,
+      factsWaiting: 0,
+    }));
+  return [...connected, ...missing].sort((a, b) => a.worker - b.worker);
+}
+
+function routeOf(name: string, route: RouteSettings, { workers }: Gathered): Status['routes'][number] {
+  const said = workers.flatMap(({ state }) => state?.routes.filter((it) => it.route === name) ?? []);
+  return {
+    route: name,
+    ready: said.some(({ ready }) => ready),
+    waiting: sum(said.map(({ waiting }) => waiting)),
+    targets: route.targets.map(({ backend, weight }) => ({ backend, weight })),
+    ladder: route.ladder.map(rungName),
+  };
+}
+
+function backendOf(name: string, backend: BackendSettings, gathered: Gathered): Status['backends'][number] {
+  const host = hostOf(name, backend, gathered.hosts);
+  return {
+    backend: name,
+    engine: backend.engine,
+    model: backend.model,
+    hardware: backend.hardware,
+    ...(backend.tier !== undefined && { tier: backend.tier }),
+    endpoints: (gathered.endpoints[name] ?? []).map((endpoint) => endpointOf(name, endpoint, gathered)),
+    ...(host && { host }),
+  };
+}
+
+function hostOf(
+  name: string,
+  backend: BackendSettings,
+  hosts: readonly HostPeer[],
+): Status['backends'][number]['host'] {
+  if ('endpoints' in backend) return undefined;
+  const host =
+    hosts.find((it) => it.backend === name && it.address !== '') ?? hosts.find((it) => it.backend === name);
+  if (!host) return { backend: name, state: 'down', note: '' };
+  return {
+    backend: name,
+    state: host.address === '' ? 'loading' : 'serving',
+    note: host.note,
+    pid: host.pid,
+  };
+}
+
+function endpointOf(backend: string, endpoint: string, { workers, health }: Gathered): Endpoint {
+  const said = workers.flatMap(
+    ({ state }) => state?.endpoints.filter((it) => it.backend === backend && it.endpoint === endpoint) ?? [],
+  );
+  const probe = health[`${backend}|${endpoint}`] ?? 'unknown';
+  const states: Endpoint['state'][] = [probe, ...said.map(({ state }) => state)];
+  const waits = said.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
+  return {
+    endpoint,
+    state: states.reduce((worst, state) => (STATES.indexOf(state) > STATES.indexOf(worst) ? state : worst)),
+    probe,
+    inflight: sum(said.map(({ inflight }) => inflight)),
+    limit: sum(said.map(({ limit }) => limit)),
+    ...(waits.length > 0 && { forMs: Math.max(...waits) }),
+  };
+}
+
+/** What is wrong now, in words, the worst first. */
+function troublesOf(status: Status, { ledger }: Gathered): Trouble[] {
+  const troubles: Trouble[] = [];
+  const tell = (what: string, subject: string, message: string) =>
+    void troubles.push({ what, subject, message });
+  for (const { worker, part, state } of status.workers) {
+    if (state === 'down') tell('worker-down', `worker:${worker}`, `${part} is not running.`);
+    if (state === 'silent')
+      tell('worker-silent', `worker:${worker}`, `${part} did not answer within a second.`);
+  }
+  for (const { route, ready } of status.routes) {
+    if (!ready)
+      tell(
+        'route-not-ready',
+        `route:${route}`,
+        `Route ${route} has no endpoint and no rung that can answer.`,
+      );
+  }
+  for (const { backend, endpoints, host } of status.backends) {
+    if (host?.state === 'down')
+      tell('host-down', `backend:${backend}`, `The host of backend ${backend} is not running.`);
+    if (host?.state === 'loading') {
+      const doing = host.note === '' ? '' : `: ${host.note}`;
+      tell(
+        'host-loading',
+        `backend:${backend}`,
+        `The host of backend ${backend} does not serve yet${doing}.`,
+      );
+    }
+    for (const { endpoint, state } of endpoints) {
+      if (state === 'well' || state === 'unknown') continue;
+      tell(
+        `endpoint-${state}`,
+        `endpoint:${backend}|${endpoint}`,
+        `Endpoint ${endpoint} of ${backend} is ${state}.`,
+      );
+    }
+  }
+  if (ledger.trouble !== undefined)
+    tell('ledger-trouble', 'ledger', `The ledger cannot be written: ${ledger.trouble}.`);
+  if (ledger.lost > 0)
+    tell('events-lost', 'ledger', `${ledger.lost} events could not be stored and are lost.`);
+  const { refused } = status.configuration;
+  if (refused) {
+    const faults = refused.faults.length === 1 ? '1 fault' : `${refused.faults.length} faults`;
+    tell(
+      'configuration-refused',
+      'configuration',
+      `A change of the configuration was refused (${faults}); the one before runs.`,
+    );
+  }
+  return troubles;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
