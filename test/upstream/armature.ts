@@ -17,6 +17,7 @@ import { stringify } from 'yaml';
 import { type Answer, type Ask, ask } from './client.ts';
 import type { ScriptedEngine } from './engine.ts';
 import type { Headers } from './exchange.ts';
+import { type Inspector, openInspector } from './inspector.ts';
 import { killRemains, type Part, partsOf, socketsOf } from './parts.ts';
 import { parseMetrics, type Sample } from './samples.ts';
 import type { Json } from './sse.ts';
@@ -224,6 +225,11 @@ export class Armature implements AsyncDisposable {
   /** Sockets that all parts hold open. */
   sockets(): number {
     return this.parts().reduce((sum, { pid }) => sum + socketsOf(pid), 0);
+  }
+
+  /** Opens the inspector of a part, once; needs NODE_OPTIONS=--inspect-port=0 in the environment. */
+  inspect(part: string): Promise<Inspector> {
+    return openInspector(this.pid(part), () => this.logs);
   }
 
   /** SIGTERM to `up`; gives its exit code, or throws when it does not leave in time. */
