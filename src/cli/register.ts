@@ -9,8 +9,11 @@ export interface Entry {
 /** Every command, in the order of `armature --help`. Adding one is a file beside this one and a line here. */
 export const register: Record<string, Entry> = {
   up: { summary: 'run everything: gateway, control and model hosts', load: () => import('./up.ts') },
-  bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   check: { summary: 'check a configuration file', load: () => import('./check.ts') },
+  why: { summary: 'tell why a request or an action went as it did', load: () => import('./why.ts') },
+  events: { summary: 'print what happened, as JSON lines', load: () => import('./events.ts') },
+  keys: { summary: 'make, list and revoke keys of tenants', load: () => import('./keys.ts') },
   models: { summary: 'local models: what is here, fetch, remove', load: () => import('./models.ts') },
+  bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   completion: { summary: 'print completions for a shell', load: () => import('./completion.ts') },
 };

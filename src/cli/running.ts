@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { askedWrongly, type CommonOptions, failed } from './command.ts';
+import { askedWrongly, CommandError, type CommonOptions, failed } from './command.ts';
 
 /** What `up` writes to `DATA/run/addresses.json`. */
 export interface Addresses {
@@ -15,6 +15,13 @@ export interface CallInit {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Sent as JSON. */
   body?: unknown;
+}
+
+/** There is none, or none that answers. */
+export class NotRunning extends CommandError {
+  constructor(message: string) {
+    super(1, message);
+  }
 }
 
 /** A running Armature, seen through its admin listener. */
@@ -58,7 +65,7 @@ async function find(common: CommonOptions): Promise<Found> {
   const named = process.env.ARMATURE_ADMIN;
   if (!common.dataGiven && named) return at(addressOf(named, 'ARMATURE_ADMIN'), here, common.data);
   if (here) return at(here.admin, here, common.data);
-  throw failed(
+  throw new NotRunning(
     `no Armature runs with the data directory ${common.data}. Start one with \`armature up\`, or say where it is: --data DIR, --admin URL, -c FILE or ARMATURE_ADMIN`,
   );
 }
@@ -139,7 +146,7 @@ async function ask(found: Found, path: string, { method = 'GET', body }: CallIni
     send(url, { method, headers })
       .on('response', resolve)
       .on('error', (error: NodeJS.ErrnoException) => {
-        reject(failed(`no Armature answers at ${found.admin} (${error.code ?? error.message})`));
+        reject(new NotRunning(`no Armature answers at ${found.admin} (${error.code ?? error.message})`));
       })
       .end(body === undefined ? undefined : JSON.stringify(body));
   });
