@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { formatFault } from '../config/faults.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Settings } from '../config/schema/index.ts';
+import { systemClock } from '../kernel/clock.ts';
+import { systemRandom } from '../kernel/random.ts';
+import { systemTimers } from '../kernel/timers.ts';
+import { connect } from '../links/connect.ts';
+import type { Message } from '../links/link.ts';
+import type { HostToControl } from '../links/messages.ts';
+import { joinSupervisor } from '../links/part.ts';
+import { socketPath } from '../links/socket-path.ts';
+import { createLogger, type Logger } from '../telemetry/logger.ts';
+import type { HostOrder, HostServer } from './contracts.ts';
+import { cacheFolder } from './models/cache.ts';
+import { type FetchedModel, fetchModel } from './models/fetch-model.ts';
+import { serveSim } from './sim/index.ts';
+
+/** From taking its address back until a host takes no more connections, so that gateways have heard of it. */
+const RETRACT_MS = 250;
+/** How long a host that has nothing to serve yet waits for its clients to end. */
+const STOP_MS = 1000;
+
+const timing = { clock: systemClock, timers: systemTimers, random: systemRandom };
+
+/**
+ * A model host's process: `host --data DIR --backend NAME -c FILE`. It loads the backend's model, fetching it where it
+ * is missing, serves it on a free port of the loopback interface, and tells control where. Ends with 1, having said why,
+ * where it cannot.
+ */
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      data: { type: 'string' },
+      backend: { type: 'string' },
+      config: { type: 'string', short: 'c' },
+    },
+  });
+  const { data, backend, config: file } = values;
+  if (data === undefined || backend === undefined || file === undefined) {
+    throw new Error('host wants --data DIR, --backend NAME and -c FILE');
+  }
+  const part = `host-${backend}`;
+  const log = createLogger(part);
+  const loaded = loadConfig(resolve(file));
+  if (!loaded.ok) {
+    for (const fault of loaded.faults) log.fatal(formatFault(fault));
+    process.exitCode = 1;
+    return;
+  }
+  const { settings } = loaded.config;
+  const presence = announce(resolve(data), part, backend, () => void leave('orphaned'));
+
+  const leaving = new AbortController();
+  let server: HostServer | undefined;
+  async function leave(why: string): Promise<void> {
+    if (leaving.signal.aborted) return;
+    leaving.abort();
+    log.info({ why }, 'leaving');
+    presence.tell({ address: '', note: 'leaving' });
+    if (server) await pass(RETRACT_MS);
+    // What is being fetched ends now, and its clients with it; a model that is being loaded is not waited for.
+    else await Promise.race([starting.catch(() => undefined), pass(STOP_MS)]);
+    await server?.close(settings.gateway.drain);
+    await presence.close();
+    process.exit(0);
+  }
+  process.on('SIGTERM', () => void leave('SIGTERM'));
+  process.on('SIGINT', () => void leave('SIGINT'));
+
+  const order = { backend, ...timing, note: (note: string) => presence.tell({ address: '', note }) };
+  const starting = serve(settings, order, log, leaving.signal);
+  try {
+    server = await starting;
+  } catch (error) {
+    if (leaving.signal.aborted) return;
+    log.fatal(`cannot serve: ${(error as Error).message}`);
+    await presence.close();
+    process.exit(1);
+  }
+  if (leaving.signal.aborted) return;
+  presence.tell({ address: server.address, note: '' });
+  log.info({ address: server.address }, 'serving');
+}
+
+function pass(ms: number): Promise<void> {
+  return new Promise((done) => systemTimers.set(ms, done));
+}
+
+/** Tells the supervisor and control who this is, now and whenever one of them is back. */
+function announce(dataDir: string, part: string, backend: string, onOrphaned: () => void) {
+  const boot = randomBytes(8).toString('hex');
+  let known = { address: '', note: 'starting' };
+  const hello = (): HostToControl => ({
+    type: 'hello',
+    role: 'host',
+    part,
+    pid: process.pid,
+    boot,
+    backend,
+    ...known,
+  });
+  const supervisor = joinSupervisor({ dataDir, role: 'host', part, boot, onOrphaned, ...timing });
+  const control = connect<Message, HostToControl>(socketPath(dataDir, 'control'), {
+    hello,
+    onMessage: () => {},
+    ...timing,
+  });
+  return {
+    tell(news: { address: string; note: string }): void {
+      known = news;
+      control.send(hello());
+    },
+    async close(): Promise<void> {
+      await Promise.all([supervisor.close(), control.close()]);
+    },
+  };
+}
+
+async function serve(
+  settings: Settings,
+  order: Omit<HostOrder, 'settings'>,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<HostServer> {
+  const backend = settings.backends[order.backend];
+  if (backend?.engine === 'sim') return serveSim({ ...order, settings: backend });
+  if (backend?.engine !== 'local') throw new Error(`${order.backend} is no backend with a host`);
+
+  const model = settings.models[backend.model];
+  if (!model) throw new Error(`there is no model ${backend.model}`);
+  const files = await fetchModel(backend.model, model, { folder: cacheFolder(), log, signal, ...order });
+  const given = { ...order, settings: backend, modelPath: files.modelPath };
+  if (model.format === 'gguf') return (await import('./llama/index.ts')).serveLlama(given);
+  const { serveOnnx } = await import('./onnx/index.ts');
+  return serveOnnx({ ...given, tokenizerPath: tokenizerFor(model.task, files) });
+}
+
+/** A model with a tokenizer makes embeddings unless it is said to take tensors. */
+function tokenizerFor(task: string | undefined, { tokenizerPath }: FetchedModel): string | undefined {
+  if (task === 'embedding' && tokenizerPath === undefined) {
+    throw new Error('a model of embeddings needs a tokenizer');
+  }
+  return task === 'tensors' ? undefined : tokenizerPath;
+}
