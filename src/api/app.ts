@@ -187,10 +187,12 @@ function addLedger(app: App, surface: Surface): void {
       },
     }),
     async (c) => {
-      const { follow, ...asked } = c.req.valid('query');
-      const events = await surface.events({ ...asked, follow: follow === '1' || follow === 'true' });
+      const { follow, ...query } = c.req.valid('query');
+      const gone = new AbortController();
+      const asked = { ...query, follow: follow === '1' || follow === 'true', signal: gone.signal };
+      const body = lines(await surface.events(asked), () => gone.abort());
       // The types know JSON and text, and no stream.
-      return c.body(ReadableStream.from(lines(events)), 200, { 'content-type': EVENTS_TYPE }) as never;
+      return c.body(body, 200, { 'content-type': EVENTS_TYPE }) as never;
     },
   );
   app.openapi(
@@ -217,8 +219,17 @@ function addLedger(app: App, surface: Surface): void {
 
 const encoder = new TextEncoder();
 
-async function* lines(events: AsyncIterable<LedgerEvent>): AsyncIterable<Uint8Array> {
-  for await (const event of events) yield encoder.encode(`${JSON.stringify(event)}\n`);
+/** `onGone` is called when the reader leaves: it may do so while the next event is waited for. */
+function lines(events: AsyncIterable<LedgerEvent>, onGone: () => void): ReadableStream<Uint8Array> {
+  const iterator = events[Symbol.asyncIterator]();
+  return new ReadableStream({
+    async pull(controller) {
+      const next = await iterator.next();
+      if (next.done) controller.close();
+      else controller.enqueue(encoder.encode(`${JSON.stringify(next.value)}\n`));
+    },
+    cancel: onGone,
+  });
 }
 
 function pageOf<Item extends z.ZodType>(item: Item) {

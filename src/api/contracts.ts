@@ -1,5 +1,6 @@
 import type { z } from '@hono/zod-openapi';
 import type { LedgerEvent } from '../events/contracts.ts';
+import type { EventsAsked } from '../events/reading.ts';
 import type * as schemas from './schemas.ts';
 import type { Status } from './status-schema.ts';
 
@@ -23,14 +24,6 @@ export class ApiFault extends Error {
     this.code = code;
     this.faults = faults;
   }
-}
-
-export interface EventsAsked {
-  type?: string | undefined;
-  /** Id of an event: only what came after it. */
-  after?: string | undefined;
-  limit?: number | undefined;
-  follow: boolean;
 }
 
 /** What stands behind the management API: control. Each may throw an ApiFault. */

@@ -33,6 +33,7 @@ export const pageQuery = z.object({
 export const eventsQuery = z.object({
   limit: limit.optional().describe('At most so many; without it all of them, as a stream.'),
   after: z.string().optional().describe('Only events after the one with this id.'),
+  last: limit.optional().describe('Begins with the newest so many.'),
   type: z.string().optional().describe('Only events of this type, such as endpoint-unwell.'),
   follow: z.enum(['0', '1', 'true', 'false']).optional().describe('1: goes on with what comes.'),
 });

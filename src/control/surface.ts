@@ -1,12 +1,12 @@
 import { Counter, Gauge, Registry } from 'prom-client';
-import { ApiFault, type Config, type EventsAsked, type Key, type Surface } from '../api/contracts.ts';
+import { ApiFault, type Config, type Key, type Surface } from '../api/contracts.ts';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { LedgerService } from '../events/ledger.ts';
+import { type EventsAsked, openEvents, requestRecord } from '../events/reading.ts';
 import { nothingKnown, why } from '../events/why.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { ERRORS, type Failure } from '../kernel/errors.ts';
 import type { WorkerState } from '../links/messages.ts';
-import { EVENTS_PAGE_MAX } from '../store/contracts.ts';
 import type { MetricJson } from '../telemetry/tally.ts';
 import type { Control } from './control.ts';
 import type { TenantKeys } from './keys/index.ts';
@@ -14,8 +14,6 @@ import { rungName, statusOf } from './status.ts';
 
 /** How long a worker may take to tell its state. */
 const STATE_MS = 1000;
-/** How long a record that may be on its way from its worker is waited for. */
-const ON_ITS_WAY_MS = 500;
 
 /** What the management API shows and does, out of control's parts. */
 export function surfaceOf(options: {
@@ -67,7 +65,7 @@ export function surfaceOf(options: {
     keys: async () => (await keys.list()) as Key[],
     createKey: async ({ tenant, name }, actor) => orThrow(await keys.create(tenant, name, actor)),
     revokeKey: async (id, actor) => orThrow(await keys.revoke(id, actor)),
-    events: async (asked) => eventsOf(ledger, asked, await placeOf(ledger, asked)),
+    events: (asked) => eventsOf(ledger, asked),
     why: async (id) => {
       const found = await why(
         { store: ledger.store, find: (event, withinMs) => ledger.find(event, withinMs) },
@@ -77,9 +75,9 @@ export function surfaceOf(options: {
       return found;
     },
     async request(id) {
-      const found = (await ledger.find(id, ON_ITS_WAY_MS)) ?? (await ledger.store.ledger.requests(id, 1))[0];
-      if (!found?.event.type.startsWith('request-')) throw new ApiFault(404, 'not_found', nothingKnown(id));
-      return found.event.data as { id: string };
+      const record = await requestRecord(ledger, id);
+      if (!record) throw new ApiFault(404, 'not_found', nothingKnown(id));
+      return record;
     },
   };
 }
@@ -148,46 +146,12 @@ function configOf(control: Control, file: string): Config {
   };
 }
 
-/** The place in the ledger after which events are wanted. */
-async function placeOf(ledger: LedgerService, { after, follow }: EventsAsked): Promise<number> {
-  if (follow && !ledger.followable)
+async function eventsOf(ledger: LedgerService, asked: EventsAsked): Promise<AsyncIterable<LedgerEvent>> {
+  if (asked.follow && !ledger.followable)
     throw new ApiFault(503, 'overloaded', 'Too many follow the events already.');
-  if (after === undefined) return 0;
-  const position = await ledger.store.ledger.position(after);
-  if (position === undefined) throw new ApiFault(400, 'invalid_request', `'${after}' is no id of an event.`);
-  return position;
-}
-
-/** What is stored, oldest first, a page at a time; then, if asked, what comes. */
-async function* eventsOf(
-  ledger: LedgerService,
-  asked: EventsAsked,
-  from: number,
-): AsyncGenerator<LedgerEvent> {
-  const { limit = Number.POSITIVE_INFINITY, follow } = asked;
-  const type = asked.type === undefined ? {} : { type: asked.type };
-  const head = await ledger.store.ledger.head();
-  let left = limit;
-  let after = from;
-  for (let full = true; full && left > 0; ) {
-    const size = Math.min(left, EVENTS_PAGE_MAX);
-    const page = await ledger.store.ledger.events({ ...type, order: 'asc', after, limit: size });
-    for (const { event } of page) yield event;
-    left -= page.length;
-    after = page.at(-1)?.position ?? after;
-    full = page.length === size;
-  }
-  if (!follow || left <= 0) return;
-  // A reader that leaves ends the generator, and with it the signal.
-  const gone = new AbortController();
-  try {
-    for await (const event of ledger.follow({ ...type, after: Math.max(after, head), signal: gone.signal })) {
-      yield event;
-      if (--left <= 0) return;
-    }
-  } finally {
-    gone.abort();
-  }
+  const events = await openEvents(ledger, asked);
+  if (!events) throw new ApiFault(400, 'invalid_request', `'${asked.after}' is no id of an event.`);
+  return events;
 }
 
 /** What control itself counts. */
