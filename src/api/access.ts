@@ -17,7 +17,6 @@ export interface AccessSettings {
 /** What a request is judged by. */
 export interface Knock {
   method: string;
-  path: string;
   host: string | undefined;
   origin: string | undefined;
   authorization: string | undefined;
@@ -30,54 +29,63 @@ export interface Refusal {
   message: string;
 }
 
-export type Verdict = { role: Role; actor: string } | Refusal;
-
-/** They hold no word about this installation: the page asks for a token itself. */
-const OPEN_PATHS = new Set(['/', '/api/openapi.json']);
-const READING = new Set(['GET', 'HEAD']);
-
-/**
- * Judges a request by its head. A web page must not reach a loopback listener: so the Host must be one that the
- * listener has (a name that was rebound to loopback is not), and an Origin, which browsers send, must be the same.
- */
-export function judge(knock: Knock, settings: AccessSettings): Verdict {
-  const host = hostOf(knock.host);
-  if (host === undefined)
-    return { status: 400, code: 'invalid_request', message: 'The host header is missing or cannot be read.' };
-  if (isLoopback(settings.listenHost) && !isLoopback(host) && host !== settings.listenHost.toLowerCase()) {
-    return forbidden(
-      `The host '${host}' is none of this listener's; ask it as ${settings.listenHost} or localhost.`,
-    );
-  }
-  if (knock.origin !== undefined && !sameOrigin(knock.origin, knock.host!)) {
-    return forbidden('Pages of other origins may not ask this listener.');
-  }
-  const reading = READING.has(knock.method);
-  if (reading && OPEN_PATHS.has(knock.path)) return { role: 'viewer', actor: 'anyone' };
-
-  const caller = callerOf(knock.authorization, settings);
-  if (caller === undefined) {
-    if (knock.authorization !== undefined) return unauthorized('This token is not known here.');
-    if (settings.tokens.length > 0)
-      return unauthorized('Send one of `admin.tokens`, as `authorization: Bearer TOKEN`.');
-    if (!reading) {
-      return unauthorized(
-        'A change needs the token in run/admin.token of the data directory, as `authorization: Bearer TOKEN`.',
-      );
-    }
-    return { role: 'viewer', actor: 'anyone' };
-  }
-  if (!reading && caller.role !== 'admin')
-    return forbidden(`The token '${caller.actor}' may look, and change nothing.`);
-  return caller;
+/** Who asks, and what it may do. */
+export interface Caller {
+  role: Role;
+  /** As events name it: `operator`, `token:NAME`, or `anyone` for who did not say. */
+  actor: string;
 }
 
-function callerOf(authorization: string | undefined, { tokens, localToken }: AccessSettings) {
+const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/**
+ * Whether a request may come in at all. A web page must not reach a loopback listener: so the Host must be one that the
+ * listener has (a name that was rebound to loopback is not), and an Origin, which browsers send, must be the same.
+ */
+export function refusalOf(
+  { host: header, origin }: Knock,
+  { listenHost }: AccessSettings,
+): Refusal | undefined {
+  const host = hostOf(header);
+  if (host === undefined) {
+    return { status: 400, code: 'invalid_request', message: 'The host header is missing or cannot be read.' };
+  }
+  if (isLoopback(listenHost) && !isLoopback(host) && host !== listenHost.toLowerCase()) {
+    return forbidden(`The host '${host}' is none of this listener's; ask it as ${listenHost} or localhost.`);
+  }
+  if (origin !== undefined && !sameOrigin(origin, header!)) {
+    return forbidden('Pages of other origins may not ask this listener.');
+  }
+  return undefined;
+}
+
+/** Who asks for what needs permission, or why it is refused. Without tokens anyone on this machine may look. */
+export function callerOf({ method, authorization }: Knock, settings: AccessSettings): Caller | Refusal {
+  const reading = READING.has(method);
+  const caller = holderOf(authorization, settings);
+  if (caller) {
+    if (reading || caller.role === 'admin') return caller;
+    return forbidden(`The token of '${caller.actor}' may look, and change nothing.`);
+  }
+  if (authorization !== undefined) return unauthorized('This token is not known here.');
+  if (settings.tokens.length > 0) {
+    return unauthorized('Send one of `admin.tokens`, as `authorization: Bearer TOKEN`.');
+  }
+  if (reading) return { role: 'viewer', actor: 'anyone' };
+  return unauthorized(
+    'A change needs the token in run/admin.token of the data directory, as `authorization: Bearer TOKEN`.',
+  );
+}
+
+function holderOf(
+  authorization: string | undefined,
+  { tokens, localToken }: AccessSettings,
+): Caller | undefined {
   const [, token] = /^Bearer +([^\s]+)$/i.exec(authorization ?? '') ?? [];
   if (token === undefined) return undefined;
   const digest = sha256(token);
   // Every hash is compared, so that time tells nothing.
-  let found: { role: Role; actor: string } | undefined;
+  let found: Caller | undefined;
   for (const { name, hash, role } of tokens) {
     if (timingSafeEqual(digest, Buffer.from(hash.slice('sha256:'.length), 'hex')))
       found = { role, actor: `token:${name}` };
@@ -109,10 +117,10 @@ export function isLoopback(host: string): boolean {
   return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);
 }
 
-function forbidden(message: string): Verdict {
+function forbidden(message: string): Refusal {
   return { status: 403, code: 'forbidden', message };
 }
 
-function unauthorized(message: string): Verdict {
+function unauthorized(message: string): Refusal {
   return { status: 401, code: 'unauthorized', message };
 }

@@ -1,7 +1,8 @@
 import { createRoute, OpenAPIHono, z } from '@hono/zod-openapi';
-import type { Context } from 'hono';
+import type { Context, MiddlewareHandler } from 'hono';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import type { Caller, Refusal } from './access.ts';
 import { ApiFault, type Surface } from './contracts.ts';
 import { PAGE, PAGE_POLICY } from './page.ts';
 import * as schemas from './schemas.ts';
@@ -9,10 +10,17 @@ import { statusSchema } from './status-schema.ts';
 
 /** What the listener has found out about a request before it comes here. */
 export interface Bindings {
+  caller: Caller | Refusal;
+}
+
+interface Variables {
   actor: string;
 }
 
-type Env = { Bindings: Bindings };
+interface Env {
+  Bindings: Bindings;
+  Variables: Variables;
+}
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const EVENTS_TYPE = 'application/jsonl; charset=utf-8';
@@ -51,6 +59,10 @@ export function makeApp(surface: Surface, log: Logger) {
     refuse(c, new ApiFault(404, 'not_found', `There is no ${c.req.method} ${c.req.path}.`), log),
   );
 
+  // The page and the description below say nothing of this installation, and are open.
+  app.use('/api/v1/*', permitted);
+  app.use('/metrics', permitted);
+
   app.get('/', (c) => c.html(PAGE, 200, { 'content-security-policy': PAGE_POLICY }));
   app.get('/metrics', async (c) => c.body(await surface.metrics(), 200, { 'content-type': METRICS_TYPE }));
   app.doc31('/api/openapi.json', {
@@ -70,6 +82,16 @@ export function makeApp(surface: Surface, log: Logger) {
 }
 
 type App = OpenAPIHono<Env>;
+
+const permitted: MiddlewareHandler<Env> = async (c, next) => {
+  const { caller } = c.env;
+  if ('status' in caller) {
+    if (caller.status === 401) c.header('www-authenticate', 'Bearer');
+    throw new ApiFault(caller.status as ApiFault['status'], caller.code, caller.message);
+  }
+  c.set('actor', caller.actor);
+  await next();
+};
 
 function addState(app: App, surface: Surface): void {
   app.openapi(
@@ -129,7 +151,7 @@ function addConfig(app: App, surface: Surface): void {
         503: json(schemas.errorSchema, 'It could not be stored, and does not run.'),
       },
     }),
-    async (c) => c.json(await surface.changeConfig(await c.req.text(), c.env.actor), 200),
+    async (c) => c.json(await surface.changeConfig(await c.req.text(), c.var.actor), 200),
   );
 }
 
@@ -156,7 +178,7 @@ function addKeys(app: App, surface: Surface): void {
       request: { body: { ...json(schemas.keyRequestSchema, 'For whom.'), required: true } },
       responses: { 201: json(schemas.newKeySchema, 'The key, this once.'), ...errors, ...notFound },
     }),
-    async (c) => c.json(await surface.createKey(c.req.valid('json'), c.env.actor), 201),
+    async (c) => c.json(await surface.createKey(c.req.valid('json'), c.var.actor), 201),
   );
   app.openapi(
     createRoute({
@@ -166,7 +188,7 @@ function addKeys(app: App, surface: Surface): void {
       request: { params: idParam },
       responses: { 200: json(schemas.keySchema, 'Revoked.'), ...errors, ...notFound },
     }),
-    async (c) => c.json(await surface.revokeKey(c.req.valid('param').id, c.env.actor), 200),
+    async (c) => c.json(await surface.revokeKey(c.req.valid('param').id, c.var.actor), 200),
   );
 }
 

@@ -9,7 +9,7 @@ import {
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
-import { type AccessSettings, judge, type Refusal, type Verdict } from './access.ts';
+import { type AccessSettings, callerOf, type Knock, type Refusal, refusalOf } from './access.ts';
 import type { Bindings } from './app.ts';
 
 export interface AdminListenerOptions {
@@ -40,8 +40,8 @@ const SECURITY_HEADERS = {
 };
 
 /**
- * Listens for the management API. The port is shared with a control that is on its way out (reusePort). Every request is
- * judged by its head before anything else is done with it.
+ * Listens for the management API. The port is shared with a control that is on its way out (reusePort). Whether a
+ * request may come in is judged before anything else is done with it; what it may do, by the app.
  */
 export async function adminListener({
   host,
@@ -50,21 +50,18 @@ export async function adminListener({
   access,
   app,
 }: AdminListenerOptions): Promise<AdminListener> {
-  const actors = new WeakMap<IncomingMessage, string>();
   const answer = getRequestListener(
-    (request, env) => app.fetch(request, { actor: actors.get((env as HttpBindings).incoming)! }),
+    (request, env) => {
+      const { incoming } = env as HttpBindings;
+      return app.fetch(request, { caller: callerOf(knockOf(incoming), access()) });
+    },
     { overrideGlobalObjects: false },
   );
   const take: RequestListener = (incoming, outgoing) => {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) outgoing.setHeader(name, value);
-    const verdict = verdictOn(incoming, access());
-    const refusal = 'status' in verdict ? verdict : bodyRefusal(incoming.headers);
-    if (refusal) {
-      refuse(outgoing, refusal);
-    } else if ('actor' in verdict) {
-      actors.set(incoming, verdict.actor);
-      void answer(incoming, outgoing);
-    }
+    const refusal = refusalOf(knockOf(incoming), access()) ?? bodyRefusal(incoming.headers);
+    if (refusal) refuse(outgoing, refusal);
+    else void answer(incoming, outgoing);
   };
   const server = tls
     ? createHttpsServer({ cert: readFileSync(tls.cert), key: readFileSync(tls.key) }, take)
@@ -87,9 +84,8 @@ export async function adminListener({
   };
 }
 
-function verdictOn({ method = '', url = '', headers }: IncomingMessage, settings: AccessSettings): Verdict {
-  const { host, origin, authorization } = headers;
-  return judge({ method, path: url.split('?', 1)[0]!, host, origin, authorization }, settings);
+function knockOf({ method = '', headers: { host, origin, authorization } }: IncomingMessage): Knock {
+  return { method, host, origin, authorization };
 }
 
 function bodyRefusal(headers: IncomingHttpHeaders): Refusal | undefined {
@@ -107,7 +103,6 @@ function refuse(outgoing: ServerResponse, { status, code, message }: Refusal): v
   outgoing.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
-    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
     // Its body is not read.
     connection: 'close',
   });
