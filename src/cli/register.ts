@@ -9,7 +9,9 @@ export interface Entry {
 /** Every command, in the order of `armature --help`. Adding one is a file beside this one and a line here. */
 export const register: Record<string, Entry> = {
   up: { summary: 'run everything: gateway, control and model hosts', load: () => import('./up.ts') },
+  ask: { summary: 'put a question to a running gateway', load: () => import('./ask.ts') },
   check: { summary: 'check a configuration file', load: () => import('./check.ts') },
+  status: { summary: 'show routes, backends and workers at a glance', load: () => import('./status.ts') },
   why: { summary: 'tell why a request or an action went as it did', load: () => import('./why.ts') },
   events: { summary: 'print what happened, as JSON lines', load: () => import('./events.ts') },
   keys: { summary: 'make, list and revoke keys of tenants', load: () => import('./keys.ts') },
