@@ -1,9 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { configurationPage } from './configuration-page.ts';
+import { editorSchema } from './editor-schema.ts';
 import { errorsPage } from './errors-page.ts';
 
 /** `npm run docs` writes the pages that are made from code; `--check` fails where one is not up to date. */
 const PAGES: Record<string, () => string> = {
+  'docs/armature.schema.json': editorSchema,
+  'docs/configuration.md': configurationPage,
   'docs/errors.md': errorsPage,
 };
 

@@ -28,6 +28,11 @@ const LATER: readonly { pattern: string; when?: (value: unknown) => boolean; sen
   { pattern: 'pipelines.*', sentence: 'it cannot be called' },
 ];
 
+/** Whether a key, `*` for any name or list position in it, does nothing yet whatever its value. */
+export function hasNoEffectYet(pattern: readonly string[]): boolean {
+  return LATER.some((later) => !later.when && later.pattern === pattern.join('.'));
+}
+
 /** Says aloud what is set but has no effect yet. */
 export function laterNotices(document: Record<string, unknown>, sources: Sources): Notice[] {
   const notices: Notice[] = [];

@@ -40,12 +40,18 @@ const auth = z
       z.strictObject({ bearer: secret.describe('Sent as `authorization: Bearer VALUE`.') }),
       z.strictObject({
         header: z
-          .strictObject({ name: z.string().min(1), value: secret })
+          .strictObject({
+            name: z.string().min(1).describe('Its name.'),
+            value: secret.describe('Its value.'),
+          })
           .describe('A header of its own, such as api-key.'),
       }),
       z.strictObject({
         basic: z
-          .strictObject({ user: z.string().min(1), password: secret })
+          .strictObject({
+            user: z.string().min(1).describe('The user.'),
+            password: secret.describe('The password.'),
+          })
           .describe('HTTP basic authentication.'),
       }),
     ],
@@ -55,8 +61,7 @@ const auth = z
 
 const tls = z
   .strictObject({
-    ca: z
-      .string()
+    ca: file
       .optional()
       .describe('File with the PEM certificates that are trusted instead of the system ones.'),
     cert: file.optional().describe('File with the client certificate, PEM.'),
@@ -106,11 +111,14 @@ export const OPENAI_ENGINES = [
 /** Engines that speak the Open Inference Protocol; `oip` is any of them. */
 export const OIP_ENGINES = ['oip', 'triton', 'kserve', 'mlserver', 'openvino', 'torchserve'] as const;
 
-const openai = z.strictObject({ engine: z.literal(OPENAI_ENGINES), ...remote });
-const oip = z.strictObject({ engine: z.literal(OIP_ENGINES), ...remote });
+const openai = z.strictObject({
+  engine: z.literal(OPENAI_ENGINES).describe('What serves the model.'),
+  ...remote,
+});
+const oip = z.strictObject({ engine: z.literal(OIP_ENGINES).describe('What serves the model.'), ...remote });
 
 const local = z.strictObject({
-  engine: z.literal('local'),
+  engine: z.literal('local').describe('What serves the model.'),
   ...served,
   model: name.describe('A name under `models`.'),
   host: z
@@ -135,12 +143,16 @@ const faults = z
   .prefault({});
 
 const sim = z.strictObject({
-  engine: z.literal('sim'),
+  engine: z.literal('sim').describe('What serves the model.'),
   ...served,
   model: z.string().min(1).default('sim').describe('The name that answers carry.'),
   profile: z
     .strictObject({
-      prefillTokensPerSecond: z.number().positive().default(8000),
+      prefillTokensPerSecond: z
+        .number()
+        .positive()
+        .default(8000)
+        .describe('Of prompts, all sequences together.'),
       decodeTokensPerSecond: z.number().positive().default(60).describe('Of one sequence alone.'),
       batchMax: whole(1).default(32).describe('Sequences that run together; others wait.'),
       kvTokensMax: whole(1).default(100_000).describe('Tokens of all running sequences together.'),
@@ -202,7 +214,7 @@ const download = {
 };
 
 export const model = z.strictObject({
-  format: z.literal(['gguf', 'onnx'], { error: 'expected gguf or onnx' }),
+  format: z.literal(['gguf', 'onnx'], { error: 'expected gguf or onnx' }).describe('What the file is.'),
   task: z
     .literal(['chat', 'embedding', 'tensors'], { error: 'expected chat, embedding or tensors' })
     .optional()

@@ -43,12 +43,15 @@ const admin = z.strictObject({
   tokens: z
     .array(
       z.strictObject({
-        name: z.string().min(1),
-        hash,
-        role: z.literal(['admin', 'viewer'], { error: 'expected admin or viewer' }),
+        name: z.string().min(1).describe('Who uses it; named as the actor of what it does.'),
+        hash: hash.describe('SHA-256 of the token.'),
+        role: z
+          .literal(['admin', 'viewer'], { error: 'expected admin or viewer' })
+          .describe('A viewer reads; an admin also changes.'),
       }),
     )
-    .default([]),
+    .default([])
+    .describe('Who may use this listener, beside the local token in the data directory.'),
 });
 
 const store = z.strictObject({
@@ -56,18 +59,22 @@ const store = z.strictObject({
     .string()
     .regex(/^(sqlite:.+|postgres(ql)?:\/\/.+)$/, 'expected sqlite:FILE or postgres://...')
     .default('sqlite:state.db')
-    .describe('A relative path lies in the data directory.'),
+    .describe('Where keys, events and live changes are kept. A relative path lies in the data directory.'),
   keep: z
-    .strictObject({ age: duration.prefault('30d'), size: size.prefault('2GiB') })
+    .strictObject({
+      age: duration.prefault('30d').describe('Older events are removed.'),
+      size: size.prefault('2GiB').describe('Beyond it the oldest events are removed.'),
+    })
     .prefault({})
-    .describe('Events older than this, or beyond this size, are removed, oldest first.'),
+    .describe('How much of the ledger is kept.'),
 });
 
 const coordination = z.strictObject({
   url: z
     .string()
     .regex(/^(memory:|rediss?:\/\/.+)$/, 'expected memory: or redis://...')
-    .default('memory:'),
+    .default('memory:')
+    .describe('Where what is shared by machines is kept: Valkey or Redis.'),
 });
 
 export const settingsSchema = z.strictObject({
@@ -75,18 +82,21 @@ export const settingsSchema = z.strictObject({
     .array(z.string())
     .default([])
     .describe('Further files, e.g. conf.d/*.yaml; relative to this one.'),
-  gateway: gateway.prefault({}),
-  admin: admin.prefault({}),
-  store: store.prefault({}),
-  coordination: coordination.prefault({}),
-  backends: z.record(name, backend).default({}),
-  routes: z.record(name, route).default({}),
+  gateway: gateway.prefault({}).describe('The listener for callers, and the processes behind it.'),
+  admin: admin.prefault({}).describe('The listener for operators.'),
+  store: store.prefault({}).describe('What is kept over restarts.'),
+  coordination: coordination.prefault({}).describe('What several machines share.'),
+  backends: z
+    .record(name, backend)
+    .default({})
+    .describe('The model versions that answer, each on one kind of hardware.'),
+  routes: z.record(name, route).default({}).describe('The model names that callers send.'),
   tenants: z
     .record(name, tenant)
     .optional()
     .describe('Who may call. Without it one open tenant exists, on loopback only.'),
-  models: z.record(name, model).default({}),
-  pipelines: z.record(name, pipeline).default({}),
+  models: z.record(name, model).default({}).describe('Files of models for backends with engine `local`.'),
+  pipelines: z.record(name, pipeline).default({}).describe('Steps over routes, called like a route.'),
 });
 
 /** The configuration as the program reads it: defaults filled in, units as numbers, references resolved. */

@@ -6,7 +6,7 @@ const rung = z.union(
     z.strictObject({ backend: name.describe('Another backend.') }),
     z.strictObject({
       cached: z
-        .strictObject({ staleMax: duration.prefault('10m') })
+        .strictObject({ staleMax: duration.prefault('10m').describe('The oldest answer that is given.') })
         .describe('An answer given before to the same request.'),
     }),
     z.strictObject({ answer: z.string().min(1).describe('A fixed text, for chat and completions.') }),
@@ -27,9 +27,15 @@ export const route = z.strictObject({
       }),
     )
     .min(1, 'expected one target or more')
-    .max(100),
+    .max(100)
+    .describe('Where requests go, by weight.'),
   shadow: z
-    .array(z.strictObject({ backend: name, percent: z.number().min(0).max(100) }))
+    .array(
+      z.strictObject({
+        backend: name.describe('A name under `backends`.'),
+        percent: z.number().min(0).max(100).describe('How many of a hundred requests are copied.'),
+      }),
+    )
     .default([])
     .describe('Copies sent to other backends, whose answers are thrown away.'),
   ladder: z
@@ -51,7 +57,8 @@ export const route = z.strictObject({
       attempts: whole(1, 10).default(2).describe('Attempts of one request, the first included.'),
       budget: z.number().min(0).max(1).default(0.1).describe('Share of traffic that may be retries.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('Second attempts at another endpoint, before anything was answered.'),
 });
 
 const PRIORITIES = ['critical', 'interactive', 'standard', 'batch'] as const;
@@ -67,46 +74,63 @@ export const tenant = z.strictObject({
   routes: z.array(name).optional().describe('Routes and pipelines it may call. Default: every one.'),
   limits: z
     .strictObject({
-      requests: rate.optional(),
-      tokens: rate.optional(),
-      concurrency: whole(1).optional(),
+      requests: rate.optional().describe('Requests over time.'),
+      tokens: rate.optional().describe('Tokens of prompts and answers over time.'),
+      concurrency: whole(1).optional().describe('Requests at once.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('What it may use. Default: no limit.'),
   keys: z
-    .array(z.strictObject({ hash }))
+    .array(z.strictObject({ hash: hash.describe('SHA-256 of the key.') }))
     .default([])
     .describe('Keys made elsewhere; others are made by `armature keys create`.'),
 });
 
-const template = z.string();
+const template = z.string().meta({ title: 'template' });
 
 const stage = z.strictObject({
   route: name.describe('A name under `routes`.'),
   after: z.array(name).default([]).describe('Stages that must have answered.'),
   budget: z
     .union([z.literal('auto'), duration], { error: 'expected auto or a duration such as 60ms' })
-    .optional(),
+    .optional()
+    .describe(
+      'The longest it may take; auto spreads the deadline by measured latencies. Default: what is left of the deadline.',
+    ),
   input: template.optional().describe('One user message, as a template.'),
   messages: z
-    .array(z.looseObject({ role: z.string(), content: z.union([template, z.array(z.unknown())]) }))
-    .optional(),
+    .array(
+      z.looseObject({
+        role: z.string().describe('system, user or assistant.'),
+        content: z
+          .union([template, z.array(z.unknown())], { error: 'expected a text or a list of parts' })
+          .describe('A text, or a list of parts; each text is a template.'),
+      }),
+    )
+    .optional()
+    .describe('A whole chat, instead of `input`.'),
   onFailure: z
     .union(
       [
         z.literal('skip'),
         z.literal('fail'),
-        z.strictObject({ use: z.string() }),
-        z.strictObject({ route: name }),
+        z.strictObject({ use: z.string().describe('A fixed text stands in.') }),
+        z.strictObject({ route: name.describe('Another route is asked.') }),
       ],
       {
         error: 'expected skip, fail, { use } or { route }',
       },
     )
-    .default('fail'),
-  stream: z.boolean().default(false),
+    .default('fail')
+    .describe(
+      'What a stage without an answer means: `skip` takes it as empty, `fail` fails the pipeline; or something stands in.',
+    ),
+  stream: z.boolean().default(false).describe('Whether its words may be passed on as they come.'),
 });
 
 export const pipeline = z.strictObject({
-  deadline: duration.prefault('120s'),
-  stages: z.record(name, stage),
+  deadline: duration.prefault('120s').describe('The whole pipeline.'),
+  stages: z
+    .record(name, stage)
+    .describe('Its steps; the answer is that of the one that no other comes after.'),
 });

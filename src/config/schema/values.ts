@@ -37,7 +37,8 @@ export const name = z
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}$/,
     'expected a name of letters, digits and . _ : / @ -, starting with a letter or digit',
-  );
+  )
+  .meta({ title: 'name' });
 
 /** `HOST:PORT`. */
 export const address = z
@@ -63,12 +64,13 @@ export const url = z
     { error: 'expected an http or https address such as http://10.0.0.5:8000/v1' },
   )
   .transform((text) => text.replace(/\/+$/, ''))
-  .meta({ title: 'address' });
+  .meta({ title: 'URL' });
 
 /** A SHA-256, written `sha256:` and 64 hexadecimal digits. */
 export const hash = z
   .string()
-  .regex(/^sha256:[0-9a-f]{64}$/, 'expected sha256: and 64 lower-case hexadecimal digits');
+  .regex(/^sha256:[0-9a-f]{64}$/, 'expected sha256: and 64 lower-case hexadecimal digits')
+  .meta({ title: 'hash' });
 
 /** A value that is never printed. References such as ${env:NAME} and ${file:PATH} have been resolved before it is checked. */
 export const secret = z
