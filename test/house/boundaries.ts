@@ -31,7 +31,14 @@ const DOORS = [
 ];
 
 /** Imports that break the rule, each with its reason. */
-export const EXCEPTIONS: readonly { from: string; to: string; reason: string }[] = [];
+export const EXCEPTIONS: readonly { from: string; to: string; reason: string }[] = [
+  {
+    from: 'src/cli/keys.ts',
+    to: 'src/control/keys/index.ts',
+    reason:
+      'keys are made, listed and revoked while nothing runs, by the same code that control does it with',
+  },
+];
 
 /** Why `from` may not import `to`, or undefined where it may. Both are paths in the repository. */
 export function forbidden(from: string, to: string): string | undefined {

@@ -14,7 +14,7 @@ export function badName(path: string): string | undefined {
   const named = path
     .split('/')
     .at(-1)!
-    .replace(/\.((test|config|build|d)\.)?[a-z]+$/, '');
+    .replace(/\.((test|config|build|schema|d)\.)?[a-z]+$/, '');
   if (BAGS.test(path)) return `${path}: say what it holds, not that it helps`;
   if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(named)) return `${path}: file names are kebab-case`;
   return undefined;
