@@ -1,3 +1,5 @@
+import { stripVTControlCharacters } from 'node:util';
+
 /** Where a command writes: what was asked for on stdout, everything else on stderr. */
 export interface Output {
   /** Whether a person reads stdout. */
@@ -31,7 +33,7 @@ export function leaveWhenNobodyReads(): void {
 /** Lines of cells under a head, each column as wide as its widest cell. Numbers stand to the right. */
 export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const widths = head.map((name, column) =>
-    Math.max(name.length, ...rows.map((row) => String(row[column] ?? '').length)),
+    Math.max(name.length, ...rows.map((row) => widthOf(row[column] ?? ''))),
   );
   const numeric = head.map(
     (_, column) => rows.length > 0 && rows.every((row) => typeof row[column] === 'number'),
@@ -40,9 +42,15 @@ export function table(head: readonly string[], rows: readonly (readonly (string 
     widths
       .map((width, column) => {
         const cell = String(cells[column] ?? '');
-        return numeric[column] ? cell.padStart(width) : cell.padEnd(width);
+        const room = ' '.repeat(width - widthOf(cell));
+        return numeric[column] ? room + cell : cell + room;
       })
       .join('  ')
       .trimEnd();
   return [line(head), ...rows.map(line)].join('\n');
+}
+
+/** Colours take no room. */
+function widthOf(cell: string | number): number {
+  return stripVTControlCharacters(String(cell)).length;
 }

@@ -1,0 +1,137 @@
+import type { Status } from '../api/contracts.ts';
+import { formatDuration, formatSize } from '../kernel/units.ts';
+import { defineCommand } from './command.ts';
+import { table } from './output.ts';
+import { findRunning } from './running.ts';
+
+export const command = defineCommand({
+  details: '--json prints what GET /api/v1/status answers; the exit code is 0 whatever is wrong.',
+  async run({ common, output }) {
+    const running = await findRunning(common);
+    const status = await running.call<Status>('/api/v1/status');
+    if (common.json) output.json(status);
+    else output.print(statusText(status, output.tty && process.env.NO_COLOR === undefined));
+  },
+});
+
+type Tone = 'good' | 'warn' | 'bad' | 'dim' | 'strong';
+type Paint = (text: string, tone: Tone | undefined) => string;
+
+const TONES: Record<Tone, string> = { good: '32', warn: '33', bad: '31', dim: '2', strong: '1' };
+
+const STATE_TONES: Record<string, Tone> = {
+  serving: 'good',
+  ready: 'good',
+  well: 'good',
+  loading: 'warn',
+  draining: 'warn',
+  cooling: 'warn',
+  'half-open': 'warn',
+  silent: 'warn',
+  unknown: 'dim',
+  open: 'bad',
+  unwell: 'bad',
+  down: 'bad',
+  'not ready': 'bad',
+};
+
+/** The status as a person reads it at a glance: what is wrong stands first. */
+export function statusText(status: Status, colour: boolean): string {
+  const paint: Paint = (text, tone) => (colour && tone ? `\u001b[${TONES[tone]}m${text}\u001b[0m` : text);
+  const sections = [
+    summary(status, paint),
+    section('Routes', routes(status, paint), paint),
+    section('Backends', backends(status, paint), paint),
+    section('Workers', workers(status, paint), paint),
+    section('Changed live', overlays(status), paint),
+    section('Waits for a restart', status.configuration.restart.join('\n'), paint),
+    section('Notices', notices(status), paint),
+    paint(footer(status), 'dim'),
+  ];
+  return sections.filter((text) => text !== '').join('\n\n');
+}
+
+function summary({ trouble, configuration, snapshot }: Status, paint: Paint): string {
+  const head = `Armature at ${configuration.gateway}, snapshot ${snapshot.number}: `;
+  if (trouble.length === 0) return head + paint('all well', 'good');
+  const count = trouble.length === 1 ? '1 trouble' : `${trouble.length} troubles`;
+  return [
+    head + paint(count, 'bad'),
+    ...trouble.map(({ message }) => `  ${paint('!', 'bad')} ${message}`),
+  ].join('\n');
+}
+
+function section(title: string, text: string, paint: Paint): string {
+  return text === '' ? '' : `${paint(title, 'strong')}\n${text.replace(/^/gm, '  ')}`;
+}
+
+function routes({ routes }: Status, paint: Paint): string {
+  if (routes.length === 0) return 'none are configured';
+  const rows = routes.map(({ route, ready, waiting, targets, ladder }) => [
+    route,
+    state(ready ? 'ready' : 'not ready', paint),
+    waiting,
+    targets
+      .map(({ backend, weight }) => (targets.length === 1 ? backend : `${backend} ${weight}`))
+      .join(', '),
+    ladder.join(', ') || '-',
+  ]);
+  return table(['ROUTE', 'STATE', 'WAITING', 'TARGETS', 'LADDER'], rows);
+}
+
+function backends({ backends }: Status, paint: Paint): string {
+  if (backends.length === 0) return 'none are configured';
+  const rows = backends.flatMap(({ backend, engine, hardware, endpoints, host }) => {
+    const about = [backend, engine, hardware];
+    if (endpoints.length === 0) {
+      return [[...about, host?.note || '-', state(host?.state ?? 'down', paint), 0, 0]];
+    }
+    return endpoints.map((endpoint, i) => [
+      ...(i === 0 ? about : ['', '', '']),
+      endpoint.endpoint,
+      state(endpoint.state, paint) +
+        (endpoint.forMs === undefined ? '' : ` for ${formatDuration(endpoint.forMs)}`),
+      endpoint.inflight,
+      endpoint.limit,
+    ]);
+  });
+  return table(['BACKEND', 'ENGINE', 'HARDWARE', 'ENDPOINT', 'STATE', 'IN FLIGHT', 'LIMIT'], rows);
+}
+
+function workers({ workers }: Status, paint: Paint): string {
+  const rows = workers.map(({ part, state: is, inflight, factsWaiting, snapshot, pid }) => [
+    part,
+    state(is, paint),
+    inflight,
+    factsWaiting,
+    snapshot ?? '-',
+    pid ?? '-',
+  ]);
+  return table(['WORKER', 'STATE', 'IN FLIGHT', 'FACTS WAITING', 'SNAPSHOT', 'PID'], rows);
+}
+
+function overlays({ configuration }: Status): string {
+  if (configuration.overlays.length === 0) return '';
+  const rows = configuration.overlays.map(({ path, value, actor, at }) => [
+    path,
+    JSON.stringify(value),
+    actor,
+    at,
+  ]);
+  return table(['PATH', 'VALUE', 'BY', 'AT'], rows);
+}
+
+function notices({ configuration }: Status): string {
+  return configuration.notices
+    .map(({ path, place, message }) => `${path === '' ? '' : `${path} `}${message} (${place})`)
+    .join('\n');
+}
+
+function footer({ configuration, ledger }: Status): string {
+  const since = ledger.oldest === undefined ? '' : ` since ${ledger.oldest}`;
+  return `configuration ${configuration.file}; ledger: ${ledger.events} events${since}, ${formatSize(ledger.bytes)}`;
+}
+
+function state(word: string, paint: Paint): string {
+  return paint(word, STATE_TONES[word]);
+}
