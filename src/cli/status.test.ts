@@ -1,0 +1,108 @@
+import { stripVTControlCharacters } from 'node:util';
+import { expect, test } from 'vitest';
+import type { Status } from '../api/contracts.ts';
+import { statusText } from './status.ts';
+
+const well: Status = {
+  at: '2026-01-02T03:04:05.678Z',
+  trouble: [],
+  snapshot: { number: 4, event: 'ev_1', at: '2026-01-02T03:04:05.678Z' },
+  configuration: {
+    file: '/etc/armature.yaml',
+    gateway: 'http://127.0.0.1:7070',
+    admin: 'http://127.0.0.1:7071',
+    overlays: [],
+    notices: [],
+    restart: [],
+  },
+  workers: [
+    { part: 'gateway-0', worker: 0, pid: 10, state: 'serving', snapshot: 4, inflight: 3, factsWaiting: 0 },
+  ],
+  routes: [
+    { route: 'chat', ready: true, waiting: 2, targets: [{ backend: 'b1', weight: 1 }], ladder: ['answer'] },
+  ],
+  backends: [
+    {
+      backend: 'b1',
+      engine: 'vllm',
+      model: 'm',
+      hardware: 'nvidia-h100',
+      endpoints: [{ endpoint: 'http://a/v1', state: 'well', probe: 'well', inflight: 3, limit: 8 }],
+    },
+  ],
+  ledger: { events: 12, bytes: 2048, oldest: '2026-01-01T00:00:00.000Z' },
+};
+
+test('all is well', () => {
+  expect(statusText(well, false)).toMatchInlineSnapshot(`
+    "Armature at http://127.0.0.1:7070, snapshot 4: all well
+
+    Routes
+      ROUTE  STATE  WAITING  TARGETS  LADDER
+      chat   ready        2  b1       answer
+
+    Backends
+      BACKEND  ENGINE  HARDWARE     ENDPOINT     STATE  IN FLIGHT  LIMIT
+      b1       vllm    nvidia-h100  http://a/v1  well           3      8
+
+    Workers
+      WORKER     STATE    IN FLIGHT  FACTS WAITING  SNAPSHOT  PID
+      gateway-0  serving          3              0         4   10
+
+    configuration /etc/armature.yaml; ledger: 12 events since 2026-01-01T00:00:00.000Z, 2KiB"
+  `);
+});
+
+test('what is wrong stands first, and what waits or has no effect is said', () => {
+  const text = statusText(
+    {
+      ...well,
+      trouble: [
+        {
+          what: 'endpoint-open',
+          subject: 'endpoint:b1|http://a/v1',
+          message: 'Endpoint http://a/v1 of b1 is open.',
+        },
+      ],
+      backends: [
+        {
+          ...well.backends[0]!,
+          endpoints: [
+            { endpoint: 'http://a/v1', state: 'open', probe: 'well', inflight: 0, limit: 8, forMs: 4200 },
+          ],
+        },
+        {
+          ...well.backends[0]!,
+          backend: 'near',
+          endpoints: [],
+          host: { backend: 'near', state: 'loading', note: 'fetching 40 %' },
+        },
+      ],
+      configuration: {
+        ...well.configuration,
+        overlays: [
+          { path: 'routes.chat.deadline', value: '3s', actor: 'operator', at: '2026-01-01T00:00:00.000Z' },
+        ],
+        restart: ['gateway.listen'],
+        notices: [{ path: 'routes.chat.shadow', place: 'a.yaml:1:2', message: 'has no effect yet' }],
+      },
+    },
+    false,
+  );
+  const lines = text.split('\n').map((line) => line.trim());
+  expect(lines.slice(0, 2)).toEqual([
+    'Armature at http://127.0.0.1:7070, snapshot 4: 1 trouble',
+    '! Endpoint http://a/v1 of b1 is open.',
+  ]);
+  expect(text).toContain('open for 4.2s');
+  expect(text).toMatch(/near .* fetching 40 % +loading/);
+  expect(text).toMatch(/routes\.chat\.deadline +"3s" +operator/);
+  expect(text).toContain('Waits for a restart\n  gateway.listen');
+  expect(text).toContain('routes.chat.shadow has no effect yet (a.yaml:1:2)');
+});
+
+test('colours change no column', () => {
+  const coloured = statusText(well, true);
+  expect(coloured).toContain('\u001b[32mwell\u001b[0m');
+  expect(stripVTControlCharacters(coloured)).toBe(statusText(well, false));
+});
