@@ -8,7 +8,7 @@ import { installPackages, nodePath, root } from './packages.mjs';
 const armature = join(root, 'bin', 'armature');
 const config = join(root, 'examples', 'quickstart', 'armature.yaml');
 const data = join(root, '.armature');
-const POLL_MS = 100;
+const POLL_MS = 200;
 const begun = performance.now();
 
 installPackages();
@@ -30,46 +30,47 @@ up.on('exit', (code, signal) => {
 // A terminal sends its signals to both; one that is sent to this process alone is passed on.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => up.kill(signal));
 
-const gateway = await routesReady();
+const gateway = await modelsServed();
 if (gateway) {
   const seconds = ((performance.now() - begun) / 1000).toFixed(1);
   console.log(whatToTry(gateway, seconds));
 }
 
-/** Waits until every route can be answered, and gives the gateway's address; undefined when Armature left before. */
-async function routesReady() {
+/**
+ * Waits until every model is served and every route can be answered, and gives the gateway's address; undefined when
+ * Armature left before. A route's last rung answers earlier than its model does, so readiness alone is not enough.
+ */
+async function modelsServed() {
   while (!left) {
-    const address = gatewayAddress();
-    const routes = address && (await ask(`${address}/v1/models`))?.data?.map(({ id }) => id);
-    if (routes && (await Promise.all(routes.map((route) => ready(address, route)))).every(Boolean))
-      return address;
+    const status = await askStatus();
+    const served = status?.backends.every(({ host }) => host === undefined || host.state === 'serving');
+    if (served && status.routes.every(({ ready }) => ready)) return read('addresses.json').gateway;
     await wait(POLL_MS);
   }
   return undefined;
 }
 
-function gatewayAddress() {
-  const path = join(data, 'run', 'addresses.json');
-  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).gateway : undefined;
-}
-
-async function ready(address, route) {
-  return (await ask(`${address}/readyz?route=${encodeURIComponent(route)}`)) !== undefined;
-}
-
-/** The JSON of an answer of 200, or undefined while nobody answers so. */
-async function ask(url) {
+/** What the admin listener says, or undefined while it says nothing. */
+async function askStatus() {
+  const { admin } = read('addresses.json') ?? {};
+  if (!admin) return undefined;
   try {
-    const answer = await fetch(url);
-    const text = await answer.text();
-    return answer.ok ? readJson(text) : undefined;
+    const headers = { authorization: `Bearer ${readText('admin.token')}` };
+    const answer = await fetch(`${admin}/api/v1/status`, { headers });
+    return answer.ok ? await answer.json() : undefined;
   } catch {
     return undefined; // Nobody listens yet.
   }
 }
 
-function readJson(text) {
-  return text.startsWith('{') ? JSON.parse(text) : {};
+function read(name) {
+  const text = readText(name);
+  return text && JSON.parse(text);
+}
+
+function readText(name) {
+  const path = join(data, 'run', name);
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined;
 }
 
 function whatToTry(address, seconds) {
