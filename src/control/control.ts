@@ -12,6 +12,7 @@ import type {
   GatewayToControl,
   HostToControl,
   PartSpec,
+  Readings,
   Snapshot,
   SupervisorToControl,
 } from '../links/messages.ts';
@@ -24,7 +25,7 @@ import { type GatewayLink, Gateways } from './gateways.ts';
 import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
 import { liveKeys } from './keys/index.ts';
 import { type LeaseService, leaseService } from './leases/service.ts';
-import { type HealthChange, type Probe, Prober, type ProbeTarget } from './probing/prober.ts';
+import { type HealthChange, keyOf, type Probe, Prober, type ProbeTarget } from './probing/prober.ts';
 import { probeTargets } from './probing/targets.ts';
 import { Snapshots } from './snapshots.ts';
 import { Turns } from './turns.ts';
@@ -58,6 +59,8 @@ export class Control {
   readonly #leases: LeaseService;
   readonly #blamer = new Blamer();
   readonly #turns = new Turns();
+  /** What told of each endpoint that is unwell, by `BACKEND|ADDRESS`. */
+  readonly #healthEvents = new Map<string, string>();
   #timers: TimerHandle[] = [];
   #closed = false;
 
@@ -79,7 +82,7 @@ export class Control {
       joined: (peer, holdings) => {
         this.#leases.joined(peer, holdings);
         peer.send({ type: 'snapshot', snapshot: this.snapshots.current });
-        peer.send({ type: 'readings', readings: this.prober.readings() });
+        peer.send({ type: 'readings', readings: this.#readings() });
       },
       left: (peer) => {
         this.#leases.left(peer);
@@ -238,15 +241,27 @@ export class Control {
   }
 
   #healthChanged({ backend, endpoint, health, figures }: HealthChange): void {
-    this.gateways.broadcast({ type: 'readings', readings: this.prober.readings() });
     // That an endpoint is as well as it was taken to be is no news.
-    if (health === 'well' && figures.before === 'unknown') return;
-    this.#options.log.warn({ backend, endpoint, ...figures }, `endpoint ${health}`);
-    this.#options.ledger.append({
-      type: `endpoint-${health}`,
-      subject: `endpoint:${backend}|${endpoint}`,
-      data: figures,
-    });
+    if (health === 'unwell' || figures.before !== 'unknown') {
+      this.#options.log.warn({ backend, endpoint, ...figures }, `endpoint ${health}`);
+      const { id } = this.#options.ledger.append({
+        type: `endpoint-${health}`,
+        subject: `endpoint:${backend}|${endpoint}`,
+        data: figures,
+      });
+      this.#healthEvents.set(keyOf({ backend, endpoint }), id);
+    }
+    this.gateways.broadcast({ type: 'readings', readings: this.#readings() });
+  }
+
+  #readings(): Readings {
+    const { health } = this.prober.readings();
+    const causes: Record<string, string> = {};
+    for (const [key, id] of this.#healthEvents) {
+      if (health[key] === 'unwell') causes[key] = id;
+      else this.#healthEvents.delete(key);
+    }
+    return { health, causes };
   }
 
   #probeRefused({ backend, endpoint, url }: ProbeTarget, status: number): void {

@@ -25,8 +25,10 @@ export const REASONS = {
   'cause-not-kept': 'The event {event}, which this follows from, is no longer in the ledger.',
   'chain-cut': 'More causes than can be told here: {left} are left out.',
 
-  // Admission
-  admitted: 'Admitted as {priority}, to be answered within {deadlineMs}.',
+  // Admission and waiting
+  admitted: 'Admitted as {priority}, to be answered within {deadlineMs}[; its session is {session}].',
+  'queue-full': 'No place was free, and {waiting} requests waited already; {max} may.',
+  waited: 'Waited {waitedMs} for a place, as {priority}.',
 
   // Where it goes
   'only-target': 'The route has one target that is well: {target}.',
@@ -37,47 +39,86 @@ export const REASONS = {
   'less-in-flight-of-two':
     '{endpoint} had less in flight of two drawn among {endpoints} endpoints ({first} and {second}).',
 
+  'no-endpoint':
+    'None of {endpoints} endpoints could be used: {unwell} did not answer their probes, {open} had an open breaker, {cooling} had asked to be left alone.',
+  sent: 'Sent to {endpoint} of {backend}, attempt {attempt}; {inflight} of {limit} were in flight there.',
+  'sent-on-fresh-connection':
+    'Sent to {endpoint} of {backend} on a fresh connection, attempt {attempt}; {inflight} of {limit} were in flight there.',
+  trial: 'Sent to {endpoint} of {backend} to try whether it is well again, attempt {attempt}.',
+
+  // The ladder
+  'other-backend': 'Down the ladder: rung {rung}, the backend {backend}.',
+  'fixed-answer': 'Down the ladder: rung {rung}, a fixed answer.',
+
+  // How the answer ended
+  committed: 'The answer began: from here on the caller has a part of it.',
+  answered: 'The answer was whole[: {bytes} bytes].',
+  'deadline-passed': 'The deadline of {deadlineMs} passed[ after {attempts} attempts].',
+  'caller-left': 'The caller left before its answer was whole.',
+
   // Order, breakers, retries
   'only-priority': 'Nobody of another priority waited.',
   'highest-priority': 'The highest priority that waited had its turn.',
   'trickle-to-lowest': 'One place of {one} goes to the lowest priority, so that nobody starves.',
-  'breaker-closed': 'The breaker of the endpoint was closed.',
+  'breaker-closed': 'The breaker of the endpoint closed: it answers well.',
   'breaker-open': 'The breaker of the endpoint was open for another {forMs}.',
   'breaker-trial':
     'The request was let through to try whether the endpoint is well again[ (openings so far: {openings})].',
+  'breaker-opened':
+    'The breaker of the endpoint opened: {inARow} failures in a row, {failures} of its last {answers} answers[, opening {openings} in a row].',
+  'breaker-tried': 'The breaker of the endpoint is half open: one request at a time is let through on trial.',
+  'endpoint-cooled': 'The endpoint asked to be left alone for {forMs}.',
   'retry-granted':
     'Another attempt was within the retry budget[ ({saved} left, earning {budget} a request)].',
   'retry-budget-spent':
     'No further attempt: the retry budget is spent[ ({saved} left, earning {budget} a request)].',
 
   // How an attempt failed
-  'connection-refused': 'The endpoint[ {endpoint}] refused the connection.',
-  'connect-timeout': 'No connection to the endpoint[ {endpoint}] came about in time.',
-  'connection-lost': 'The endpoint[ {endpoint}] broke the connection off.',
-  'stale-connection': 'A connection kept from earlier was closed by the endpoint[ {endpoint}] just then.',
-  'not-http': 'The endpoint[ {endpoint}] answered something that is not HTTP.',
-  'tls-failed': 'No trusted connection to the endpoint[ {endpoint}] came about.',
-  'engine-refused': 'The engine refused the request[ with status {status}]; its answer was passed on.',
-  'engine-busy': 'The engine asked to be left alone[ with status {status}][ for {coolMs}].',
-  'credentials-refused': "The engine refused Armature's own credentials[ with status {status}].",
-  'engine-failed': 'The engine failed[ with status {status}].',
-  'error-event': 'The engine failed before its first word.',
-  'first-byte-timeout': 'The engine sent nothing in time[ ({ms})].',
-  'idle-timeout': 'The engine fell silent for too long[ ({ms})].',
-  'total-timeout': 'The answer took longer than it may[ ({ms})].',
+  'connection-refused': '{endpoint} refused the connection.',
+  'connect-timeout': 'No connection to {endpoint} came about in time.',
+  'connection-lost': '{endpoint} broke the connection off[ after {tookMs}].',
+  'stale-connection': '{endpoint} had closed a connection that was kept from earlier.',
+  'not-http': '{endpoint} answered something that is not HTTP.',
+  'tls-failed': 'No trusted connection to {endpoint} came about.',
+  'engine-refused': 'The engine refused the request[ with {status}]; its answer was passed on.',
+  'engine-busy': '{endpoint} asked to be left alone[ for {coolMs}].',
+  'credentials-refused': "{endpoint} refused Armature's own credentials.",
+  'engine-failed': '{endpoint} failed[ after {tookMs}].',
+  'error-event': 'The engine told of an error[ of its own at {endpoint}][ after {tookMs}].',
+  'first-byte-timeout': '{endpoint} sent nothing within the time for its first byte[: {tookMs}].',
+  'idle-timeout': 'The engine fell silent for longer than it may[, {tookMs} after it was asked].',
+  'total-timeout': 'The answer took longer than it may[: {tookMs}].',
+  'cut-answer': 'The engine broke off in the middle of its answer.',
+  'cut-stream': 'The engine ended its stream too early.',
+  'empty-stream': 'The engine ended its stream before the first word.',
+  'event-too-large': 'The engine sent an event without an end.',
 
   // The configuration and what is published
   'snapshot-published': 'Snapshot {number} was published[: {keys} keys].',
-  'configuration-refused': 'The configuration was refused: {faults}.',
+  'configuration-changed':
+    '{actor} changed the configuration: {changes} values[; waiting for a restart: {restart}].',
+  'value-changed': '{path} was [{from}, and ]is now {to}.',
+  'configuration-refused': 'A configuration of {actor} was refused: {faults}.',
+  'overlay-agreed': 'The file says the same as the live change of {path}, which is not needed any more.',
+  'overlay-refused': 'The live change of {path} is refused: {message}.',
   'key-created': 'A key was created for {tenant}[, called {name}]: {key}.',
   'key-revoked': 'A key of {tenant}[, called {name},] was revoked: {key}.',
 
   // Endpoints and hosts
-  'endpoint-well': 'The endpoint is well again.',
-  'endpoint-unwell': 'The endpoint no longer answers its probes.',
+  'endpoint-well': 'The endpoint answers its probes again: {inARow} in a row[ with {status}].',
+  'endpoint-unwell':
+    'The endpoint does not answer its probes well: {inARow} bad in a row[, the last with {status}][, the last failed: {error}].',
   'probe-refused': 'The probe {url} is not answered as one ({status}): {hint}.',
   'host-ready': 'The model host serves at {addresses}.',
   'host-gone': 'The model host is gone.',
+
+  // Processes
+  'part-started': '{part} was started as process {pid}.',
+  'part-adopted': '{part}, process {pid}, went on under a new supervisor.',
+  'part-left': '{part} left[; another starts in {restartInMs}].',
+  'part-died': '{part} died[ with exit code {exitCode}][ by {signal}][; another starts in {restartInMs}].',
+  'worker-died':
+    'The worker {part} died[ with exit code {exitCode}][ by {signal}]: requests in it were cut off, and what it had recorded in its last turn is lost[; another starts in {restartInMs}].',
 
   // The ledger
   'events-dropped': '{count} events were dropped: {reason}.',

@@ -7,6 +7,14 @@ import { inWords } from './words.ts';
 /** Events of one chain; the causes beyond them are counted. */
 const EVENTS_MAX = 100;
 
+/** Attempts as such; how one failed is a step of its own. */
+const WENT_OUT = new Set(['sent', 'sent-on-fresh-connection', 'trial']);
+
+/** Values of one change that are told one by one. */
+const CHANGES_MAX = 50;
+
+type Changed = StoredOrigin & { path: string; from?: unknown; to?: unknown };
+
 /** A step before it has its place, and the steps that follow from it: they come before it. */
 interface Draft {
   atMs: number;
@@ -71,16 +79,27 @@ export class Chain {
           Date.parse(event.at),
           kindOf(event.subject),
           event.type,
-          { event: event.id, subject: event.subject, actor: event.actor, ...event.data },
-          originIn(event),
+          { event: event.id, subject: event.subject, actor: event.actor, ...figuresOf(event) },
+          null,
           event.causes,
         );
+    this.#tellChanges(event, draft);
     draft.effects.push(...effects);
     this.#told.set(event.id, draft);
-    // Roots may cause one another.
+    // Other roots may have named it already.
     draft.effects.push(...(this.#wanted.get(event.id) ?? []));
     this.#wanted.delete(event.id);
     this.#want(draft);
+  }
+
+  /** Every value that a change of the configuration changed, with its place. */
+  #tellChanges({ id, at, data }: LedgerEvent, whole: Draft): void {
+    if (!Array.isArray(data.changes)) return;
+    for (const { path, from, to, ...origin } of data.changes.slice(0, CHANGES_MAX) as Changed[]) {
+      const figures = { path, from, to, change: id };
+      const place = Object.keys(origin).length > 0 ? { path, ...origin } : null;
+      this.#add(Date.parse(at), 'configuration', 'value-changed', figures, place, []).effects.push(whole);
+    }
   }
 
   /** The request as a whole, then its decisions: all of them for one that was asked for, else those that failed. */
@@ -97,7 +116,7 @@ export class Chain {
     );
     let after = whole;
     for (const step of steps.toReversed()) {
-      if (!isRoot && step.what !== 'attempt') continue;
+      if (!isRoot && (step.what !== 'attempt' || WENT_OUT.has(step.code))) continue;
       const draft = await this.#tellDecision(
         record,
         step,
@@ -112,11 +131,8 @@ export class Chain {
 
   async #tellDecision(record: RequestRecord, step: Step, figures: Record<string, unknown>): Promise<Draft> {
     const origin = step.setting === undefined ? null : await this.#originOf(record.snapshot, step.setting);
-    const { cause } = step.figures;
-    const causes = [
-      ...(typeof cause === 'string' && idTime(cause) !== undefined ? [cause] : []),
-      ...(step.setting === undefined ? [] : [record.snapshotEvent]),
-    ];
+    const published = step.setting === undefined ? [] : [record.snapshotEvent];
+    const causes = [...new Set([...(step.causes ?? []), ...published])];
     return this.#add(record.wallMs + step.at, step.what, step.code, figures, origin, causes);
   }
 
@@ -180,10 +196,10 @@ function recordIn({ type, data }: LedgerEvent): boolean {
   return type.startsWith('request-') && Array.isArray(data.steps);
 }
 
-/** An event that tells of a configuration value may carry its origin. */
-function originIn({ data }: LedgerEvent): WhyOrigin | null {
-  const { origin, path } = data as { origin?: StoredOrigin; path?: string };
-  return typeof origin === 'object' && origin !== null ? { path: path ?? '', ...origin } : null;
+/** Its data, save the changes that have steps of their own. */
+function figuresOf({ data }: LedgerEvent): Record<string, unknown> {
+  const { changes, ...figures } = data;
+  return Array.isArray(changes) ? { ...figures, changes: changes.length } : data;
 }
 
 /** `endpoint:b1|http://...` -> `endpoint` */

@@ -55,7 +55,13 @@ function request(afterMs: number, over: Partial<RequestRecord>, steps: Step[] = 
   };
 }
 
-const changed = event(-7_200_000, 'configuration-changed', 'configuration', { actor: 'operator' });
+const changed = event(-7_200_000, 'configuration-changed', 'configuration', {
+  actor: 'operator',
+  data: {
+    changes: [{ path: 'routes.chat.deadline', from: '5s', to: '2s', file: 'armature.yaml', line: 14 }],
+    restart: [],
+  },
+});
 const published = event(-7_199_990, 'snapshot-published', 'snapshot:7', {
   causes: [changed.id],
   data: { number: 7, keys: 2 },
@@ -65,7 +71,7 @@ const refused = (at: number): Step => ({
   at,
   what: 'attempt',
   code: 'connection-refused',
-  figures: { endpoint: ENDPOINT },
+  figures: { backend: 'llama', endpoint: 'http://10.0.0.5:8000/v1', attempt: 1, tookMs: 1 },
 });
 const failures = [1000, 2000, 3000].map((afterMs) =>
   request(afterMs, { code: 'backend_unavailable', backend: 'llama' }, [
@@ -75,7 +81,7 @@ const failures = [1000, 2000, 3000].map((afterMs) =>
 );
 const opened = event(3041, 'breaker-opened', `endpoint:${ENDPOINT}`, {
   causes: failures.map((it) => it.id),
-  data: { inARow: 3 },
+  data: { inARow: 3, failures: 3, answers: 3, openings: 1 },
 });
 const degraded = request(
   5000,
@@ -92,7 +98,8 @@ const degraded = request(
       at: 0.2,
       what: 'plan',
       code: 'breaker-open',
-      figures: { endpoint: ENDPOINT, forMs: 800, cause: opened.id },
+      figures: { endpoint: ENDPOINT, forMs: 800 },
+      causes: [opened.id],
     },
     {
       at: 0.3,
@@ -163,6 +170,7 @@ test('tells a degraded request back to the failures that opened the breaker, and
     'attempt connection-refused',
     'snapshot snapshot-published',
     'configuration configuration-changed',
+    'configuration value-changed',
   ]);
   expect(found.steps[0]!.reason).toBe(
     'Answered in a rougher form, by the rung llama-small, with 200 after 40ms.',

@@ -1,3 +1,4 @@
+import { ERRORS, type ErrorCode } from '../kernel/errors.ts';
 import { formatDuration, formatSize } from '../kernel/units.ts';
 import { REASONS } from './reasons.ts';
 
@@ -6,7 +7,7 @@ import { REASONS } from './reasons.ts';
  * figures is missing. A code that has no sentence is told as it is, with all its figures.
  */
 export function inWords(code: string, figures: Readonly<Record<string, unknown>>): string {
-  const sentence = Object.hasOwn(REASONS, code) ? REASONS[code as keyof typeof REASONS] : undefined;
+  const sentence = sentenceOf(code);
   if (sentence === undefined) return bare(code, figures);
   const told = (name: string) => (figures[name] == null ? undefined : shown(name, figures[name]));
   return sentence
@@ -14,6 +15,12 @@ export function inWords(code: string, figures: Readonly<Record<string, unknown>>
       namesIn(part).every((name) => told(name) !== undefined) ? part : '',
     )
     .replace(/\{(\w+)\}/g, (_, name: string) => told(name) ?? '?');
+}
+
+/** A request may also end for the reason of an error that callers are told. */
+function sentenceOf(code: string): string | undefined {
+  if (Object.hasOwn(REASONS, code)) return REASONS[code as keyof typeof REASONS];
+  return Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode].meaning : undefined;
 }
 
 /** The figures that a sentence, or a part of one, speaks of. */

@@ -19,6 +19,8 @@ export interface Snapshot {
 /** What control has learned of endpoints by probes, keyed `BACKEND|ADDRESS`. It arrives beside snapshots and survives them. */
 export interface Readings {
   health: Record<string, 'well' | 'unwell'>;
+  /** The event that tells of each unwell one: a cause of what is decided while it is so. */
+  causes?: Record<string, string>;
 }
 
 /** A part says who it is, first thing on every connection. */

@@ -115,8 +115,10 @@ export class World {
   /** Takes control's readings of health; they arrive beside snapshots, whole each time. */
   read(readings: Readings): void {
     this.#readings = readings;
-    for (const endpoint of this.endpoints.values())
+    for (const endpoint of this.endpoints.values()) {
       endpoint.unwell = readings.health[endpoint.key] === 'unwell';
+      if (endpoint.unwell) endpoint.cause = readings.causes?.[endpoint.key] ?? endpoint.cause;
+    }
     for (const backend of this.backends.values()) this.wake(backend);
   }
 
