@@ -3,8 +3,9 @@
 /** Shown instead of a secret. */
 export const MASK = '***';
 
-/** Keys whose values are never shown, even where the schema does not know them: a key may be misspelt or misplaced. */
-const SECRET_KEY = /^(bearer|password|passwd|value|token|secret|api[_-]?key|authorization|credentials?)$/i;
+/** Keys below which nothing is shown, even where the schema does not know them: a key may be misspelt or misplaced. */
+const SECRET_KEY =
+  /^(auth|bearer|password|passwd|value|token|secret|api[_-]?key|authorization|credentials?)$/i;
 
 export const isSecretKey = (key: string | number): boolean => typeof key === 'string' && SECRET_KEY.test(key);
 

@@ -7,8 +7,8 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   const folded = word.toLowerCase();
   for (const candidate of candidates) {
     const distance = editDistance(folded, candidate.toLowerCase());
-    // A third of the letters may differ; of short words one, so that `id` is not taken for `by`.
-    const most = Math.max(1, Math.floor(Math.max(word.length, candidate.length) / 3));
+    // Four of ten letters may differ; of short words one, so that `id` is not taken for `by`.
+    const most = Math.max(1, Math.floor(Math.max(word.length, candidate.length) * 0.4));
     if (distance <= most && distance < bestDistance && distance < candidate.length) {
       best = candidate;
       bestDistance = distance;

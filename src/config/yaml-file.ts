@@ -262,7 +262,13 @@ class Reader {
     if (error.code === 'DUPLICATE_KEY') {
       const key = this.#text.slice(start).match(/^["']?([^"'\s:]+)/)?.[1] ?? '';
       const message = `the key ${JSON.stringify(key)} is written twice in one map`;
-      this.#fault('duplicate-key', span, [], message, 'keep one of them, or join what is below them');
+      this.#fault(
+        'duplicate-key',
+        this.#span(start, start + key.length),
+        [],
+        message,
+        'keep one of them, or join what is below them',
+      );
       return;
     }
     this.#broken = true;

@@ -1,0 +1,407 @@
+import { describe, expect, it } from 'vitest';
+import { formatFaults } from './faults.ts';
+import { filesInMemory } from './files-in-memory.ts';
+import { loadConfig } from './load.ts';
+
+/** What a user sees on the terminal, to the letter. */
+function seen(text: string, files: Record<string, string> = {}, env: Record<string, string> = {}): string {
+  const loaded = loadConfig('armature.yaml', filesInMemory({ ...files, 'armature.yaml': text }, env));
+  return loaded.ok ? 'no fault' : formatFaults(loaded.faults);
+}
+
+const BACKEND = `backends:
+  b1: { engine: vllm, model: m, endpoints: ["http://10.0.0.5:8000/v1"] }
+`;
+
+describe('a mistake, and what its maker is told', () => {
+  it('a misspelt key', () => {
+    expect(
+      seen(`${BACKEND}routes:\n  chat:\n    targets: [{ backend: b1, wieght: 5 }]\n`),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:5:30: routes.chat.targets[0].wieght: unknown key "wieght"
+          targets: [{ backend: b1, wieght: 5 }]
+                                   ^^^^^^
+        hint: did you mean "weight"?
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a key of another engine', () => {
+    expect(
+      seen(
+        `backends:\n  b1:\n    engine: vllm\n    model: m\n    endpoints: ["http://h/v1"]\n    host: { threads: 2 }\n`,
+      ),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:6:5: backends.b1.host: unknown key "host" of a backend with engine vllm
+          host: { threads: 2 }
+          ^^^^
+        hint: known here: engine, hardware, tier, limits, timeouts, model, endpoints, auth, tls, probe, gauges
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a misspelt engine, and what else is wrong with the backend', () => {
+    expect(
+      seen(`backends:\n  b1:\n    engine: opnai\n    modle: m\n    endpoints: ["http://h/v1"]\n`),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:3:13: backends.b1.engine: expected one of openai, vllm, sglang, tgi, llama.cpp, ollama, tensorrt-llm, oip, triton, kserve, mlserver, openvino, torchserve, local, sim, found "opnai"
+          engine: opnai
+                  ^^^^^
+        hint: did you mean "openai"?
+      armature.yaml:4:5: backends.b1.modle: unknown key "modle" of a backend with engine openai
+          modle: m
+          ^^^^^
+        hint: did you mean "model"?
+      2 faults in the configuration"
+    `);
+  });
+
+  it('a key that is missing', () => {
+    expect(
+      seen(`backends:\n  b1:\n    engine: vllm\n    endpoints: ["http://h/v1"]\n`),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:2:3: backends.b1.model: "model" is missing: expected a text
+          b1:
+          ^^
+        hint: The name that the engine knows the model by.
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a value without its unit, and one with a unit of its own', () => {
+    const route = `targets: [{ backend: b1 }]`;
+    expect(
+      seen(`${BACKEND}routes:\n  a: { ${route}, deadline: 500 }\n  b: { ${route}, deadline: 10 seconds }\n`),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:4:46: routes.a.deadline: expected a duration such as 450ms, 2s or 24h, found 500
+          a: { targets: [{ backend: b1 }], deadline: 500 }
+                                                     ^^^
+        hint: did you mean 500ms or 500s?
+      armature.yaml:5:46: routes.b.deadline: expected a duration such as 450ms, 2s or 24h, found "10 seconds"
+          b: { targets: [{ backend: b1 }], deadline: 10 seconds }
+                                                     ^^^^^^^^^^
+        hint: did you mean 10s?
+      2 faults in the configuration"
+    `);
+  });
+
+  it('a word that is none of those it may be', () => {
+    expect(
+      seen(`${BACKEND}routes:\n  chat: { targets: [{ backend: b1 }], affinity: sesion }\n`),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:4:49: routes.chat.affinity: expected none, session or prefix, found "sesion"
+          chat: { targets: [{ backend: b1 }], affinity: sesion }
+                                                        ^^^^^^
+        hint: did you mean "session"?
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a backend that does not exist', () => {
+    expect(
+      seen(`${BACKEND}routes:\n  chat:\n    targets:\n      - { backend: b2, weight: 1 }\n`),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:6:20: routes.chat.targets[0].backend: there is no backend "b2"
+          - { backend: b2, weight: 1 }
+                       ^^
+        hint: did you mean "b1"?
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a variable that is not set, and a file that is not there', () => {
+    const auth = 'auth: { bearer: "${env:VLLM_KEY}" }';
+    const file = 'auth: { bearer: "${file:/run/secrets/key}" }';
+    expect(
+      seen(
+        `backends:\n  a:\n    engine: vllm\n    model: m\n    endpoints: ["http://h/v1"]\n    ${auth}\n  b:\n    engine: vllm\n    model: m\n    endpoints: ["http://h/v1"]\n    ${file}\n`,
+      ),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:6:21: backends.a.auth.bearer: the environment variable VLLM_KEY is not set
+          auth: { bearer: "\${env:VLLM_KEY}" }
+                          ^^^^^^^^^^^^^^^^^
+        hint: set VLLM_KEY where Armature is started
+      armature.yaml:11:21: backends.b.auth.bearer: the file /run/secrets/key does not exist
+          auth: { bearer: "\${file:/run/secrets/key}" }
+                          ^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: a relative path is taken from the folder of this file
+      2 faults in the configuration"
+    `);
+  });
+
+  it('a reference of no known kind', () => {
+    expect(seen('store: { url: "sqlite:${HOME}/state.db" }\n')).toMatchInlineSnapshot(`
+      "armature.yaml:1:15: store.url: expected \${env:NAME} or \${file:PATH}, found "\${HOME}"
+          store: { url: "sqlite:\${HOME}/state.db" }
+                        ^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: did you mean \${env:HOME}? (a plain "\${" is written "$\${")
+      1 fault in the configuration"
+    `);
+  });
+
+  it('an authentication that is none, beside a secret that is not shown', () => {
+    const backend = `engine: vllm\n    model: m\n    endpoints: ["http://user:hunter2@h/v1"]`;
+    const text = `backends:\n  b1:\n    ${backend}\n    auth: { beerer: sk-12345 }\n  b2:\n    ${backend}\n    auth: { bearer: sk-12345, user: x }\n`;
+    expect(seen(text)).toMatchInlineSnapshot(`
+      "armature.yaml:5:17: backends.b1.endpoints[0]: expected an http or https address such as http://10.0.0.5:8000/v1, found "http://***@h/v1"
+          endpoints: ["http://************@h/v1"]
+                      ^^^^^^^^^^^^^^^^^^^^^^^^^^
+      armature.yaml:6:11: backends.b1.auth: expected one of { bearer }, { header: { name, value } } or { basic: { user, password } }, found a map with beerer
+          auth: { beerer: ******** }
+                ^^^^^^^^^^^^^^^^^^^^
+        hint: did you mean "bearer"?
+      armature.yaml:10:17: backends.b2.endpoints[0]: expected an http or https address such as http://10.0.0.5:8000/v1, found "http://***@h/v1"
+          endpoints: ["http://************@h/v1"]
+                      ^^^^^^^^^^^^^^^^^^^^^^^^^^
+      armature.yaml:11:31: backends.b2.auth.user: unknown key "user"
+          auth: { bearer: ********, user: * }
+                                    ^^^^
+        hint: known here: bearer
+      4 faults in the configuration"
+    `);
+    expect(seen(text)).not.toMatch(/hunter2|sk-12345/);
+  });
+
+  it('a bracket that is not closed', () => {
+    expect(seen('routes:\n  chat: { targets: [{ backend: b1 }\ntenants: {}\n')).toMatchInlineSnapshot(`
+      "armature.yaml:3:1: a list that begins with [ is not closed
+          tenants: {}
+          ^
+        hint: is a ] missing?
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a tab', () => {
+    expect(seen('routes:\n\tchat: {}\n')).toMatchInlineSnapshot(`
+      "armature.yaml:2:1: a line is indented with a tab
+           chat: {}
+          ^
+        hint: YAML is indented with spaces
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a key written twice in one file', () => {
+    expect(seen(`${BACKEND}routes: {}\nroutes: {}\n`)).toMatchInlineSnapshot(`
+      "armature.yaml:4:1: the key "routes" is written twice in one map
+          routes: {}
+          ^^^^^^
+        hint: keep one of them, or join what is below them
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a key set in two files', () => {
+    expect(
+      seen('include: [conf.d/*.yaml]\n', { 'conf.d/a.yaml': BACKEND, 'conf.d/b.yaml': BACKEND }),
+    ).toMatchInlineSnapshot(`
+      "conf.d/b.yaml:2:3: backends.b1: is set here and at conf.d/a.yaml:2:3; one file only may set it
+          b1: { engine: vllm, model: m, endpoints: ["http://10.0.0.5:8000/v1"] }
+          ^^
+      1 fault in the configuration"
+    `);
+  });
+
+  it('files that include one another', () => {
+    expect(seen('include: [a.yaml]\n', { 'a.yaml': 'include: [armature.yaml]\n' })).toMatchInlineSnapshot(`
+      "a.yaml:1:11: include: armature.yaml includes itself, directly or through others
+          include: [armature.yaml]
+                    ^^^^^^^^^^^^^
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a listener that the world reaches', () => {
+    expect(seen('gateway:\n  listen: 0.0.0.0:7070\nadmin:\n  listen: "[::]:7071"\n')).toMatchInlineSnapshot(`
+      "armature.yaml:2:11: gateway.listen: 0.0.0.0:7070 can be reached from other machines, and without tenants anybody may call
+          listen: 0.0.0.0:7070
+                  ^^^^^^^^^^^^
+        hint: add tenants with keys, or listen on 127.0.0.1
+      armature.yaml:4:11: admin.listen: [::]:7071 can be reached from other machines, and without admin.tokens anybody may change everything
+          listen: "[::]:7071"
+                  ^^^^^^^^^^^
+        hint: add admin.tokens, or listen on 127.0.0.1
+      2 faults in the configuration"
+    `);
+  });
+
+  it('weights that use no target', () => {
+    expect(
+      seen(`${BACKEND}routes:\n  chat:\n    targets: [{ backend: b1, weight: 0 }]\n`),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:5:14: routes.chat.targets: all weights are 0, so that no target is ever used
+          targets: [{ backend: b1, weight: 0 }]
+                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      1 fault in the configuration"
+    `);
+  });
+
+  it('gauges that are not as many as the endpoints', () => {
+    const endpoints = '["http://a/v1", "http://b/v1", "http://c/v1"]';
+    expect(
+      seen(
+        `backends:\n  b1:\n    engine: vllm\n    model: m\n    endpoints: ${endpoints}\n    gauges: ["http://a/metrics", "http://b/metrics"]\n`,
+      ),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:6:13: backends.b1.gauges: 2 gauges for 3 endpoints: expected one for all, or one for each in the same order
+          gauges: ["http://a/metrics", "http://b/metrics"]
+                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      1 fault in the configuration"
+    `);
+  });
+
+  it('a rung that is none', () => {
+    expect(
+      seen(
+        `${BACKEND}routes:\n  chat:\n    targets: [{ backend: b1 }]\n    ladder: [{ cachd: { staleMax: 1m } }, answer]\n`,
+      ),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:6:14: routes.chat.ladder[0]: expected one of { backend }, { cached } or { answer }, found a map with cachd
+          ladder: [{ cachd: { staleMax: 1m } }, answer]
+                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: did you mean "cached"?
+      armature.yaml:6:43: routes.chat.ladder[1]: expected one of { backend }, { cached } or { answer }, found "answer"
+          ladder: [{ cachd: { staleMax: 1m } }, answer]
+                                                ^^^^^^
+      2 faults in the configuration"
+    `);
+  });
+});
+
+const STAGES = `${BACKEND}routes:
+  r: { targets: [{ backend: b1 }] }
+pipelines:
+  search:
+    deadline: 100ms
+    stages:
+`;
+
+describe('a mistake in a pipeline', () => {
+  it('a template that names what does not come before', () => {
+    const stages =
+      '      a: { route: r, input: "{{ request.text }}" }\n      b: { route: r, after: [a], input: "{{ c }} {{ aa }} {{ a }}" }\n      c: { route: r, after: [b], input: "{{ b }}" }\n';
+    expect(seen(STAGES + stages)).toMatchInlineSnapshot(`
+      "armature.yaml:10:41: pipelines.search.stages.b.input: the template names stage "c", which stage "b" does not come after
+          b: { route: r, after: [a], input: "{{ c }} {{ aa }} {{ a }}" }
+                                            ^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: add c to \`after\` of b
+      armature.yaml:10:41: pipelines.search.stages.b.input: the template names "aa", which is no stage of this pipeline
+          b: { route: r, after: [a], input: "{{ c }} {{ aa }} {{ a }}" }
+                                            ^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: known here: request, a
+      2 faults in the configuration"
+    `);
+  });
+
+  it('a template that cannot be read', () => {
+    expect(seen(`${STAGES}      a: { route: r, input: "{{ request.text " }\n`)).toMatchInlineSnapshot(`
+      "armature.yaml:9:29: pipelines.search.stages.a.input: the template cannot be read: Unexpected end of input
+          a: { route: r, input: "{{ request.text " }
+                                ^^^^^^^^^^^^^^^^^^
+        hint: a template is Jinja: {{ request.text }} or {{ STAGE }}
+      1 fault in the configuration"
+    `);
+  });
+
+  it('budgets that do not fit into the deadline', () => {
+    const stages =
+      '      a: { route: r, budget: 70ms, input: x }\n      b: { route: r, budget: 60ms, after: [a], input: x }\n';
+    expect(seen(STAGES + stages)).toMatchInlineSnapshot(`
+      "armature.yaml:8:5: pipelines.search.stages: stages in a row have budgets of 130ms together (a 70ms + b 60ms), above the deadline of 100ms
+          stages:
+          ^^^^^^
+      1 fault in the configuration"
+    `);
+    expect(seen(`${STAGES}      a: { route: r, budget: 1.5s, input: x }\n`)).toMatchInlineSnapshot(`
+      "armature.yaml:9:30: pipelines.search.stages.a.budget: a budget of 1.5s is above the pipeline's deadline of 100ms
+          a: { route: r, budget: 1.5s, input: x }
+                                 ^^^^
+      1 fault in the configuration"
+    `);
+  });
+
+  it('stages in a circle', () => {
+    const stages =
+      '      a: { route: r, after: [b], input: x }\n      b: { route: r, after: [a], input: x }\n';
+    expect(seen(STAGES + stages)).toMatchInlineSnapshot(`
+      "armature.yaml:9:29: pipelines.search.stages.a.after: the stages wait for one another in a circle: a after b after a
+          a: { route: r, after: [b], input: x }
+                                ^^^
+      1 fault in the configuration"
+    `);
+  });
+
+  it('several ends, and a stage after one that does not exist', () => {
+    const stages = '      alpha: { route: r, input: x }\n      beta: { route: r, after: [alfa], input: x }\n';
+    expect(seen(STAGES + stages)).toMatchInlineSnapshot(`
+      "armature.yaml:8:5: pipelines.search.stages: pipeline "search" has 2 last stages: alpha, beta; the answer must be that of one
+          stages:
+          ^^^^^^
+        hint: name the others under \`after\` of the last one
+      armature.yaml:10:33: pipelines.search.stages.beta.after[0]: there is no stage "alfa"
+          beta: { route: r, after: [alfa], input: x }
+                                    ^^^^
+        hint: did you mean "alpha"?
+      2 faults in the configuration"
+    `);
+  });
+
+  it('the name of a route', () => {
+    expect(
+      seen(
+        `${BACKEND}routes:\n  search: { targets: [{ backend: b1 }] }\npipelines:\n  search:\n    stages: { a: { route: search, input: x } }\n`,
+      ),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:4:3: routes.search: a pipeline has the name "search" too
+          search: { targets: [{ backend: b1 }] }
+          ^^^^^^
+        hint: callers name either as model: rename one
+      1 fault in the configuration"
+    `);
+  });
+});
+
+describe('many mistakes', () => {
+  it('are told together: of the schema, of references, and between parts', () => {
+    expect(
+      seen(`backends:
+  b1: { engine: vllm, modle: m, endpoints: ["not a url"], auth: { bearer: "\${env:NOPE}" } }
+routes:
+  chat: { targets: [{ backend: b2, weight: many }], deadline: soon }
+tenants:
+  web: { priority: urgent, routes: [chta] }
+`),
+    ).toMatchInlineSnapshot(`
+      "armature.yaml:2:23: backends.b1.modle: unknown key "modle" of a backend with engine vllm
+          b1: { engine: vllm, modle: m, endpoints: ["not a url"], auth: { bearer: "\${env:NOPE}" } }
+                              ^^^^^
+        hint: did you mean "model"?
+      armature.yaml:2:45: backends.b1.endpoints[0]: expected an http or https address such as http://10.0.0.5:8000/v1, found "not a url"
+          b1: { engine: vllm, modle: m, endpoints: ["not a url"], auth: { bearer: "\${env:NOPE}" } }
+                                                    ^^^^^^^^^^^
+      armature.yaml:2:75: backends.b1.auth.bearer: the environment variable NOPE is not set
+          : vllm, modle: m, endpoints: ["not a url"], auth: { bearer: "\${env:NOPE}" } }
+                                                                      ^^^^^^^^^^^^^
+        hint: set NOPE where Armature is started
+      armature.yaml:4:32: routes.chat.targets[0].backend: there is no backend "b2"
+          chat: { targets: [{ backend: b2, weight: many }], deadline: soon }
+                                       ^^
+        hint: did you mean "b1"?
+      armature.yaml:4:44: routes.chat.targets[0].weight: expected a weight of 0 or more, found "many"
+          chat: { targets: [{ backend: b2, weight: many }], deadline: soon }
+                                                   ^^^^
+      armature.yaml:4:63: routes.chat.deadline: expected a duration such as 450ms, 2s or 24h, found "soon"
+          chat: { targets: [{ backend: b2, weight: many }], deadline: soon }
+                                                                      ^^^^
+      armature.yaml:6:20: tenants.web.priority: expected critical, interactive, standard or batch, found "urgent"
+          web: { priority: urgent, routes: [chta] }
+                           ^^^^^^
+      armature.yaml:6:37: tenants.web.routes[0]: there is no route or pipeline "chta"
+          web: { priority: urgent, routes: [chta] }
+                                            ^^^^
+        hint: did you mean "chat"?
+      8 faults in the configuration"
+    `);
+  });
+});
