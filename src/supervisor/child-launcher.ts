@@ -27,24 +27,6 @@ export function childLauncher(entry: string): Launcher {
   };
 }
 
-/** A part that an earlier supervisor started. That it has ended is seen by its link: `ended` is to be called then. */
-export function adoptedPart(pid: number): Launched & { ended(): void } {
-  let over = false;
-  const adopted = {
-    pid,
-    onExit: undefined as Launched['onExit'],
-    signal(name: NodeJS.Signals) {
-      if (!over) signalPid(pid, name);
-    },
-    ended() {
-      if (over) return;
-      over = true;
-      adopted.onExit?.({ exitCode: null, signal: null });
-    },
-  };
-  return adopted;
-}
-
 /** Sends a signal to a process that may have ended meanwhile. */
 export function signalPid(pid: number, name: NodeJS.Signals): void {
   try {

@@ -6,7 +6,8 @@ import type { Listener } from '../links/listen.ts';
 import { listen } from '../links/listen.ts';
 import type { ControlToSupervisor, Hello, PartSpec, SupervisorToControl } from '../links/messages.ts';
 import { EXIT_FATAL } from '../links/part.ts';
-import { adoptedPart, signalPid } from './child-launcher.ts';
+import { AdoptedPart } from './adopted-part.ts';
+import { signalPid } from './child-launcher.ts';
 import type { Exit, Launcher } from './contracts.ts';
 import { ControlNotices } from './control-notices.ts';
 import { type KeeperTools, PartKeeper } from './part-keeper.ts';
@@ -55,6 +56,8 @@ export class Supervisor {
   readonly #retired = new Set<PartKeeper>();
   /** Identities of the parts that an earlier supervisor started, by part. */
   readonly #earlier = new Map<string, string>();
+  /** By pid. */
+  readonly #adopted = new Map<number, AdoptedPart>();
   #listener: Listener | undefined;
   #leaving = false;
   readonly #left = Promise.withResolvers<void>();
@@ -184,19 +187,24 @@ export class Supervisor {
     const keeper = this.#keepers.get(part);
     link.onMessage = undefined;
     link.onClose = undefined;
-    if (keeper && keeper.pid === undefined && !this.#leaving) this.#adopt(link, keeper, hello);
+    if (keeper && keeper.pid === undefined && !this.#leaving) this.#adopt(keeper, hello);
     else if (keeper?.pid !== pid) {
       this.#options.log.warn({ childPid: pid }, `a ${part} that is not wanted is told to leave`);
       signalPid(pid, 'SIGTERM');
       return;
     }
+    const adopted = this.#adopted.get(pid);
+    if (adopted) {
+      adopted.linkUp();
+      link.onClose = () => adopted.linkDown();
+    }
     if (role === 'control') this.#controlUp(link);
   }
 
-  #adopt(link: PartLink, keeper: PartKeeper, { part, pid, role }: Hello): void {
-    const adopted = adoptedPart(pid);
+  #adopt(keeper: PartKeeper, { part, pid, role }: Hello): void {
+    const adopted = new AdoptedPart(pid, this.#options.timers);
+    this.#adopted.set(pid, adopted);
     keeper.adopt(adopted);
-    link.onClose = () => adopted.ended();
     const { spec } = keeper;
     const identity = this.#earlier.get(part);
     if (identity !== undefined && identity !== identityOf(spec)) void keeper.replace(spec);
@@ -228,6 +236,7 @@ export class Supervisor {
     const fields = { childPid: pid, exitCode, signal };
     if (restartInMs === null) log.info(fields, `${part} left`);
     else log.warn({ ...fields, restartInMs }, `${part} died`);
+    this.#adopted.delete(pid);
     this.#options.onChange(this.running);
     this.#notices.tell({ type: 'part-left', part, pid, exitCode, signal, restartInMs });
     if (exitCode === EXIT_FATAL) this.#options.onFatal(part);
