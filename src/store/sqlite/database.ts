@@ -4,7 +4,7 @@ import { StoreError, type StoreTrouble } from '../contracts.ts';
 import { migrations } from '../migrations/index.ts';
 
 /** How long another process may hold the file before a call gives up. */
-const BUSY_MS = 2000;
+const BUSY_MS = 1000;
 /** The log before the file (WAL) is folded into it every so many pages, and cut back to so many bytes. */
 const CHECKPOINT_PAGES = 1000;
 const JOURNAL_BYTES_MAX = 16 * 1024 * 1024;
