@@ -147,7 +147,8 @@ export class Control {
     }
     const { part, pid, exitCode, signal, restartInMs } = message;
     const data = { part, pid, exitCode, signal, restartInMs };
-    const died = exitCode !== 0;
+    // One that was asked to leave has not died, and how one ended that another supervisor started is not known.
+    const died = restartInMs !== null && exitCode !== 0;
     const type = !died ? 'part-left' : part.startsWith('gateway-') ? 'worker-died' : 'part-died';
     if (died) log.error(data, `${part} died`);
     ledger.append({ type, subject, data });
