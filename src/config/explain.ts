@@ -1,4 +1,5 @@
 import type { core } from 'zod';
+import { shownKey } from './masking.ts';
 import { nearest, nearestUnit } from './nearest.ts';
 import type { Path } from './places.ts';
 import { UNRESOLVED } from './references.ts';
@@ -48,8 +49,9 @@ function unknownKey(key: string, path: Path, schema: Schema | undefined, value: 
     path[0] === 'backends' && path.length === 2 && typeof engine === 'string'
       ? ` of a backend with engine ${engine}`
       : '';
-  const message = `unknown key ${JSON.stringify(key)}${where}`;
-  const draft: Draft = { code: 'unknown-key', path: [...path, key], at: 'key', message, found: key };
+  const shown = shownKey(key, path);
+  const message = `unknown key ${JSON.stringify(shown)}${where}`;
+  const draft: Draft = { code: 'unknown-key', path: [...path, key], at: 'key', message, found: shown };
   const like = nearest(key, unused) ?? nearest(key, known);
   if (key === '<<')
     return { ...draft, hint: 'YAML 1.2 has no merge keys; an alias stands for a whole value' };
@@ -119,7 +121,8 @@ function union(
     like && `did you mean "${like}"?`,
   );
   if (isMap(value) && Object.keys(value).length > 0) {
-    draft.found = `a map with ${Object.keys(value).join(', ')}`;
+    const keys = Object.keys(value).map((key) => shownKey(key, path));
+    draft.found = `a map with ${keys.join(', ')}`;
     draft.message = `${own}, found ${draft.found}`;
   }
   return [draft];

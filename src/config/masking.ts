@@ -9,6 +9,14 @@ const SECRET_KEY =
 
 export const isSecretKey = (key: string | number): boolean => typeof key === 'string' && SECRET_KEY.test(key);
 
+/**
+ * A key as it may be shown. Below a key for secrets it may be a secret that was written in the wrong place, as in
+ * `auth: { bearer sk-123 }`: only a short word without digits is taken for a key there.
+ */
+export function shownKey(key: string, path: readonly (string | number)[]): string {
+  return !path.some(isSecretKey) || /^[A-Za-z_-]{1,16}$/.test(key) ? key : MASK;
+}
+
 const CREDENTIALS = /(\/\/)([^/\s@"']+)(@)/g;
 
 /** `postgres://user:password@host` without its user and password. */

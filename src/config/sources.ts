@@ -1,5 +1,5 @@
 import type { Excerpt, Fault, FaultCode } from './faults.ts';
-import { isSecretKey, maskCredentials } from './masking.ts';
+import { isSecretKey, maskCredentials, shownKey } from './masking.ts';
 import { formatPath, type Path, Places, type Span } from './places.ts';
 import { isMap, lookUp, marked, type Schema } from './shape.ts';
 
@@ -51,7 +51,10 @@ export class Sources {
 
   fault({ code, path, at, message, expected, found, hint }: Draft): Fault {
     const { file, line, column, length } = this.locate(path, at);
-    const fault: Fault = { code, file, line, column, path: formatPath(path), message };
+    const named = path.map((key, index) =>
+      typeof key === 'string' ? shownKey(key, path.slice(0, index)) : key,
+    );
+    const fault: Fault = { code, file, line, column, path: formatPath(named), message };
     if (expected !== undefined) fault.expected = expected;
     if (found !== undefined) fault.found = found;
     if (hint !== undefined) fault.hint = hint;
@@ -65,11 +68,12 @@ export class Sources {
     if (text === undefined || text.trim() === '') return undefined;
     const indent = text.length - text.trimStart().length;
     const from = Math.max(Math.min(indent, column - 1), column - 1 - EXCERPT_MAX / 2);
+    const mark = column - 1 - from;
     const shown = text
       .slice(from, from + EXCERPT_MAX)
+      .replaceAll('\t', ' ')
       .trimEnd()
-      .replaceAll('\t', ' ');
-    const mark = column - 1 - from;
+      .padEnd(mark);
     return { text: shown, mark, length: Math.max(1, Math.min(length, shown.length - mark)) };
   }
 

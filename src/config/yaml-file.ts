@@ -15,7 +15,7 @@ import {
 } from 'yaml';
 import type { Fault } from './faults.ts';
 import type { ConfigIo } from './files.ts';
-import { blotLine, isSecretKey } from './masking.ts';
+import { blotLine, isSecretKey, shownKey } from './masking.ts';
 import { formatPath, type Path, Places, type Span } from './places.ts';
 import { holdsReferences, resolveReferences, UNRESOLVED } from './references.ts';
 
@@ -132,6 +132,7 @@ class Reader {
         continue;
       }
       if (Object.hasOwn(map, name)) continue; // told as a duplicate
+      if (shownKey(name, path) !== name) this.#blot(key);
       const below = [...path, name];
       const valueNode = value as Node | null;
       // A key without a value has its place at the key.
@@ -157,12 +158,11 @@ class Reader {
 
   #scalar(node: Scalar, path: Path): unknown {
     const { value } = node;
-    if (typeof value !== 'string')
-      return typeof value === 'number' || typeof value === 'boolean' ? value : null;
-    if (!holdsReferences(value)) {
-      if (path.some(isSecretKey)) this.#blot(node);
-      return value;
-    }
+    const referring = typeof value === 'string' && holdsReferences(value);
+    if (!referring && path.some(isSecretKey)) this.#blot(node);
+    if (typeof value === 'number' || typeof value === 'boolean') return value;
+    if (typeof value !== 'string') return null;
+    if (!referring) return value;
     if (!this.#io) return value;
     const resolved = resolveReferences(value, this.#file, this.#io);
     if ('text' in resolved) return resolved.text;
