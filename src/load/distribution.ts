@@ -7,7 +7,7 @@ export interface Distribution {
 }
 
 /** The largest length that can be asked for. */
-export const TOKENS_MAX = 10_000_000;
+const TOKENS_MAX = 10_000_000;
 
 const Z95 = 1.6448536269514722; // the 95th percentile of the standard normal distribution
 

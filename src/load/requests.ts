@@ -2,7 +2,7 @@ import type { Random } from '../kernel/random.ts';
 import type { LoadRequest } from './contracts.ts';
 import type { Intended } from './schedule.ts';
 
-export type Kind = 'chat' | 'embeddings';
+type Kind = 'chat' | 'embeddings';
 
 export interface RequestSettings {
   /** Path before the API's own, such as `/v1`. */

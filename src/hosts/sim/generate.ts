@@ -3,7 +3,7 @@ import { WAITING_MAX } from '../../simulation/accelerator/accelerator.ts';
 import { HostFault, tooBusy } from '../fault.ts';
 
 /** The simulated hardware was told to fail this request. */
-export function simulatedFailure(): HostFault {
+function simulatedFailure(): HostFault {
   return new HostFault(500, 'the simulated accelerator failed, as its profile asks', {
     code: 'simulated_fault',
   });
