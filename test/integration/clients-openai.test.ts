@@ -89,8 +89,8 @@ describe("OpenAI's own package", () => {
         tool(0, { id: 'call_a', type: 'function', function: { name: 'weather', arguments: '' } }),
       );
       await x.event(tool(0, { function: { arguments: '{"city":' } }));
-      await x.event(tool(1, { id: 'call_b', type: 'function', function: { name: 'time', arguments: '{}' } }));
       await x.event(tool(0, { function: { arguments: '"Rome"}' } }));
+      await x.event(tool(1, { id: 'call_b', type: 'function', function: { name: 'time', arguments: '{}' } }));
       await x.event(chunk({}, 'tool_calls'));
       await x.event('[DONE]');
       await x.end();

@@ -107,6 +107,8 @@ describe('tritonclient', () => {
       sums: [4, 9, 15],
       errors: {
         unknown: ['404', expect.any(String)],
+        // Said aloud: the path reads what it sends on, and reads no compressed bodies.
+        compressed: ['400', expect.stringContaining('compressed')],
         input: ['400', expect.stringContaining('unexpected inference input')],
       },
     });

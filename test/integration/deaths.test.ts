@@ -95,6 +95,11 @@ describe('killed under 200 streams:', () => {
     const { script, open } = gated('one');
     await using engine = await startEngine(script);
     await using armature = await startArmature(config(engine, { gateway: { workers: 3 } }));
+    const makers = new Set<string>();
+    await eventually(
+      'all three serve',
+      async () => makers.add(makerOf(await armature.ask(whole))).size === 3,
+    );
     using clients = new DisposableStack();
     const answers = await startStreams(armature, clients);
     expect(new Set(answers.map(makerOf)).size).toBe(3);

@@ -35,16 +35,15 @@ describe('SIGTERM', () => {
     await using engine = await startEngine(script);
     await using armature = await startArmature(plainConfig(engine, { top: { gateway: { drain: '20s' } } }));
     using running = await RawClient.open(armature.gatewayPort);
-    using idle = await RawClient.open(armature.gatewayPort);
-    expect((await idle.request(readyz).whole()).status).toBe(200);
+    using watching = await RawClient.open(armature.gatewayPort);
+    using kept = await RawClient.open(armature.gatewayPort);
+    for (const client of [watching, kept]) expect((await client.request(readyz).whole()).status).toBe(200);
     const answer = running.request(stream);
     await answer.until((so) => so.events.length >= 1);
 
     const left = armature.stop(20_000);
-    const probe = idle.request(readyz);
-    const refusal = idle.request(whole);
-    await probe.whole();
-    await refusal.whole();
+    await eventually('unready', async () => (await watching.request(readyz).whole()).status !== 200);
+    const refusal = await kept.request(whole).whole();
     // Either the connection was kept for one refusal, or it was closed unused; never an answer.
     if (refusal.status !== 0) {
       expect([refusal.status, refusal.error.code]).toEqual([503, 'draining']);

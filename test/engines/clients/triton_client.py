@@ -45,12 +45,7 @@ big = numpy.arange(2**18, dtype=numpy.float32).reshape(2, -1)
 seen["big"] = bool((infer([tensor("f32", big, "FP32")], [("f32_out", True)]).as_numpy("f32_out") == big * 2).all())
 
 for form in ("gzip", "deflate"):
-    result = infer(
-        [tensor("f32", floats, "FP32")],
-        [("f32_out", True)],
-        request_compression_algorithm=form,
-        response_compression_algorithm=form,
-    )
+    result = infer([tensor("f32", floats, "FP32")], [("f32_out", True)], response_compression_algorithm=form)
     seen[form] = result.as_numpy("f32_out").tolist()
 
 pending = [client.async_infer("echo", [tensor("f32", floats * n, "FP32")]) for n in range(4)]
@@ -74,6 +69,9 @@ def error(call):
 
 seen["errors"] = {
     "unknown": error(lambda: infer([tensor("f32", floats, "FP32")], [], "nowhere")),
+    "compressed": error(
+        lambda: infer([tensor("f32", floats, "FP32")], [], request_compression_algorithm="gzip")
+    ),
     "input": error(lambda: infer([tensor("zz", floats, "FP32")], [])),
 }
 
