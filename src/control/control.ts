@@ -44,6 +44,10 @@ export interface ControlOptions {
 /** Hosts that served before a restart of control and have not connected within this time are not believed any more. */
 const HOSTS_BACK_MS = 5000;
 const PUBLISH_RETRY_MS = 1000;
+/** Causes of one snapshot; the oldest are left out where it has waited for more. */
+const CAUSES_MAX = 100;
+/** How much longer than they need to drain workers may take to leave. */
+const LEAVE_MS = 5000;
 
 /** Holds together what control does: it reads the configuration, publishes snapshots of it, and listens to workers and hosts. */
 export class Control {
@@ -61,7 +65,10 @@ export class Control {
   readonly #turns = new Turns();
   /** What told of each endpoint that is unwell, by `BACKEND|ADDRESS`. */
   readonly #healthEvents = new Map<string, string>();
-  #timers: TimerHandle[] = [];
+  /** Events that the next snapshot follows from. */
+  #causes: string[] = [];
+  #retry: TimerHandle;
+  #hostsBack: TimerHandle;
   #closed = false;
 
   private constructor(
@@ -110,7 +117,7 @@ export class Control {
     const alive = hosts.filter(({ pid }) => isAlive(pid));
     const control = new Control(options, effective, snapshots, alive);
     await control.#turns.run(() => control.#publish(effective, []));
-    control.#timers.push(options.timers.set(HOSTS_BACK_MS, () => control.hosts.forget()));
+    control.#hostsBack = options.timers.set(HOSTS_BACK_MS, () => control.hosts.forget());
     return control;
   }
 
@@ -146,12 +153,11 @@ export class Control {
       return;
     }
     const { part, pid, exitCode, signal, restartInMs } = message;
-    const data = { part, pid, exitCode, signal, restartInMs };
     // One that was asked to leave has not died, and how one ended that another supervisor started is not known.
     const died = restartInMs !== null && exitCode !== 0;
     const type = !died ? 'part-left' : part.startsWith('gateway-') ? 'worker-died' : 'part-died';
-    if (died) log.error(data, `${part} died`);
-    ledger.append({ type, subject, data });
+    if (died) log.error({ childPid: pid, exitCode, signal, restartInMs }, `${part} died`);
+    ledger.append({ type, subject, data: { part, pid, exitCode, signal, restartInMs } });
   }
 
   /** Reads the file anew; see Changes. Never rejects: what goes wrong is told in the log. */
@@ -173,9 +179,18 @@ export class Control {
     await this.#turns.run(() => this.#publish(this.effective, [cause]));
   }
 
+  /** Decides nothing any more, for another control may begin; resolves when no worker is left whose facts it stores. */
+  async retire(): Promise<void> {
+    this.#closed = true;
+    this.prober.close();
+    const { drain, drainDelay } = this.effective.settings.gateway;
+    await this.gateways.deserted(drain + drainDelay + LEAVE_MS);
+  }
+
   close(): void {
     this.#closed = true;
-    for (const timer of this.#timers) this.#options.timers.clear(timer);
+    this.#options.timers.clear(this.#retry);
+    this.#options.timers.clear(this.#hostsBack);
     this.#leases.close();
     this.prober.close();
     this.metrics.close();
@@ -231,14 +246,21 @@ export class Control {
     this.#republish(event.id);
   }
 
-  /** Until it is stored: the store may be away for a while, and the snapshot before stays current. */
-  #republish(cause: string): void {
-    this.#turns
-      .run(() => this.#publish(this.effective, [cause]))
-      .catch((error: Error) => {
-        this.#options.log.warn({ err: error }, 'a snapshot cannot be published; trying again');
-        this.#timers.push(this.#options.timers.set(PUBLISH_RETRY_MS, () => this.#republish(cause)));
-      });
+  /** Tries until it is stored: the store may be away for a while, and the snapshot before stays current. */
+  #republish(cause?: string): void {
+    if (cause !== undefined) this.#causes = [...this.#causes, cause].slice(-CAUSES_MAX);
+    const { log, timers } = this.#options;
+    const publish = async () => {
+      if (this.#causes.length === 0) return;
+      await this.#publish(this.effective, this.#causes);
+      this.#causes = [];
+    };
+    this.#turns.run(publish).catch((error: Error) => {
+      if (this.#closed) return;
+      log.warn({ err: error }, 'a snapshot cannot be published; trying again');
+      timers.clear(this.#retry);
+      this.#retry = timers.set(PUBLISH_RETRY_MS, () => this.#republish());
+    });
   }
 
   #healthChanged({ backend, endpoint, health, figures }: HealthChange): void {

@@ -41,6 +41,7 @@ export class Gateways {
   readonly #handlers: GatewayHandlers;
   readonly #peers = new Map<string, Peer>();
   #asked = 0;
+  #onDeserted: (() => void) | undefined;
 
   constructor(timers: Timers, handlers: GatewayHandlers) {
     this.#timers = timers;
@@ -96,6 +97,18 @@ export class Gateways {
     });
   }
 
+  /** Resolves when no worker is connected any more, or after `withinMs` milliseconds. */
+  deserted(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const late = this.#timers.set(withinMs, resolve);
+      this.#onDeserted = () => {
+        this.#timers.clear(late);
+        resolve();
+      };
+      if (this.#peers.size === 0) this.#onDeserted();
+    });
+  }
+
   #receive(peer: Peer, message: GatewayToControl): void {
     switch (message.type) {
       case 'facts':
@@ -135,5 +148,6 @@ export class Gateways {
     this.#peers.delete(peer.boot);
     for (const answered of [...peer.asks.values()]) answered(undefined);
     this.#handlers.left(peer);
+    if (this.#peers.size === 0) this.#onDeserted?.();
   }
 }

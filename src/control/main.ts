@@ -10,7 +10,7 @@ import { systemRandom } from '../kernel/random.ts';
 import { systemTimers } from '../kernel/timers.ts';
 import { listen } from '../links/listen.ts';
 import type { GatewayToControl, HostToControl } from '../links/messages.ts';
-import { joinSupervisor } from '../links/part.ts';
+import { EXIT_FATAL, joinSupervisor } from '../links/part.ts';
 import { socketPath } from '../links/socket-path.ts';
 import { sqliteStore } from '../store/sqlite/index.ts';
 import type { Place } from '../supervisor/parts.ts';
@@ -24,7 +24,7 @@ import { surfaceOf } from './surface.ts';
 
 const timing = { clock: systemClock, timers: systemTimers, random: systemRandom };
 
-/** The control process: `control --data DIR -c FILE`. Leaves with 1 where it cannot begin, having said why. */
+/** The control process: `control --data DIR -c FILE`. Leaves with EXIT_FATAL where it cannot begin, having said why. */
 export async function run(args: string[]): Promise<void> {
   const options = { data: { type: 'string' }, config: { type: 'string', short: 'c' } } as const;
   const { values } = parseArgs({ args, options });
@@ -37,8 +37,7 @@ export async function run(args: string[]): Promise<void> {
   } catch (error) {
     log.fatal({ err: error }, 'control cannot begin');
     // Its log is written before it leaves.
-    process.exitCode = 1;
-    log.flush(() => process.exit());
+    log.flush(() => process.exit(EXIT_FATAL));
   }
 }
 
@@ -55,7 +54,7 @@ async function start(place: Place, log: Logger): Promise<void> {
     role: 'control',
     part: 'control',
     boot: randomBytes(8).toString('hex'),
-    onOrphaned: () => void leave('the supervisor is gone'),
+    onOrphaned: () => void retire(),
     onUp: () => supervisor.send({ type: 'want', parts: control.wantedParts }),
     onMessage: (message) => control.heard(message),
     ...timing,
@@ -74,6 +73,14 @@ async function start(place: Place, log: Logger): Promise<void> {
     await ledger.close();
     await ledger.store.close();
     log.flush(() => process.exit(0));
+  }
+  /** Without a supervisor: makes room for the next control, and leaves after the workers. */
+  async function retire(): Promise<void> {
+    log.warn('the supervisor is gone: leaving after the workers');
+    listener.release();
+    await admin.close();
+    await control.retire();
+    await leave('the supervisor is gone');
   }
   process.on('SIGTERM', () => void leave('SIGTERM'));
   process.on('SIGINT', () => void leave('SIGINT'));

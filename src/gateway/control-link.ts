@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
-import type { Timers } from '../kernel/timers.ts';
+import type { TimerHandle, Timers } from '../kernel/timers.ts';
 import { connect } from '../links/connect.ts';
 import type { ControlToGateway, GatewayToControl, Readings, Snapshot } from '../links/messages.ts';
 import { socketPath } from '../links/socket-path.ts';
@@ -90,24 +90,25 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
     random,
   });
 
+  async function leave(): Promise<void> {
+    facts.flushGroups();
+    send({ type: 'parting', metrics: await callbacks.onAsk('metrics') });
+    if (facts.waiting > 0) await new Promise<void>((resolve) => (facts.onEmpty = resolve));
+    await connection.close();
+  }
+
   return {
     facts,
     leases,
     get up() {
       return connection.up;
     },
-    close(withinMs) {
-      facts.flushGroups();
-      return new Promise((resolve) => {
-        const late = timers.set(withinMs, () => resolve(facts.waiting));
-        const end = () =>
-          void connection.close().then(() => {
-            timers.clear(late);
-            resolve(facts.waiting);
-          });
-        if (facts.waiting === 0) end();
-        else facts.onEmpty = end;
-      });
+    async close(withinMs) {
+      let late: TimerHandle;
+      const tooLate = new Promise<void>((resolve) => (late = timers.set(withinMs, resolve)));
+      await Promise.race([leave(), tooLate]);
+      timers.clear(late);
+      return facts.waiting;
     },
   };
 }

@@ -7,6 +7,8 @@ import { privateFolder } from './socket-path.ts';
 const CONNECTIONS_MAX = 4096;
 
 export interface Listener {
+  /** Takes no more connections and removes the socket's file, so that another may listen; those that stand go on. */
+  release(): void;
   /** Takes no more connections, removes the socket's file, and ends the connections that stand. */
   close(): Promise<void>;
 }
@@ -36,6 +38,7 @@ export async function listen<In extends Message, Out extends Message>(
     await listening(server, path);
   }
   return {
+    release: () => void server.close(),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
