@@ -43,6 +43,9 @@ describe('who wrote a line', () => {
     writeFileSync(file, 'routes:\n  chat: {}\n  more: {}\n');
     expect(await blamer.blame(file, 2)).toEqual(told);
     expect(await blamer.blame(file, 3)).toBeUndefined();
+
+    git('commit', '-q', '-a', '-m', 'two');
+    expect(await blamer.blame(file, 3)).toEqual({ ...told, commit: git('rev-parse', 'HEAD') });
   });
 
   it('is not known for a file outside of a work tree, one that git does not track, or none', async () => {
@@ -55,7 +58,7 @@ describe('who wrote a line', () => {
   });
 
   it('is read from any text without failing', () => {
-    expect(parsePorcelain('').size).toBe(0);
-    expect(parsePorcelain('fatal: no such path').size).toBe(0);
+    expect(parsePorcelain('').authors.size).toBe(0);
+    expect(parsePorcelain('fatal: no such path').authors.size).toBe(0);
   });
 });

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 /** Who last changed a line of a file, as git tells it. */
@@ -17,9 +16,9 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 /** Files remembered; the least lately added is forgotten first. */
 const FILES_MAX = 200;
 
-/** Asks git who wrote the lines of configuration files. Each content of a file is asked for once. */
+/** Asks git who wrote the lines of configuration files. A content of a file that is committed is asked for once. */
 export class Blamer {
-  readonly #files = new Map<string, Promise<ReadonlyMap<number, Blame>>>();
+  readonly #files = new Map<string, Promise<Lines>>();
 
   /**
    * Who last changed a line (from 1) of a file. Undefined for a line that is not committed, a file that git does not
@@ -28,31 +27,45 @@ export class Blamer {
   async blame(file: string, line: number): Promise<Blame | undefined> {
     const key = contentKey(file);
     if (key === undefined) return undefined;
-    let lines = this.#files.get(key);
-    if (!lines) {
-      lines = blameLines(file);
-      this.#files.set(key, lines);
-      if (this.#files.size > FILES_MAX) this.#files.delete(this.#files.keys().next().value!);
-    }
-    return (await lines).get(line);
+    const lines = this.#files.get(key) ?? this.#ask(file, key);
+    return (await lines).authors.get(line);
+  }
+
+  #ask(file: string, key: string): Promise<Lines> {
+    const asked = blameLines(file).then((lines) => {
+      // The same content may be committed later.
+      if (!lines.committed) this.#files.delete(key);
+      return lines;
+    });
+    this.#files.set(key, asked);
+    if (this.#files.size > FILES_MAX) this.#files.delete(this.#files.keys().next().value!);
+    return asked;
   }
 }
 
+/** What stands for a file's content: reading the whole of it for each of its lines would be waste. */
 function contentKey(file: string): string | undefined {
   try {
-    return `${file}\n${createHash('sha256').update(readFileSync(file)).digest('hex')}`;
+    const { ino, size, mtimeMs } = statSync(file);
+    return [file, ino, size, mtimeMs].join(' ');
   } catch {
     return undefined; // gone since it was loaded: nobody's line any more
   }
 }
 
-function blameLines(file: string): Promise<ReadonlyMap<number, Blame>> {
+interface Lines {
+  authors: ReadonlyMap<number, Blame>;
+  /** Whether every line has one. */
+  committed: boolean;
+}
+
+function blameLines(file: string): Promise<Lines> {
   const args = ['-C', dirname(file), '--no-optional-locks', 'blame', '--porcelain', '--', basename(file)];
   const options = { timeout: GIT_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX, windowsHide: true };
   return new Promise((resolve) => {
     execFile('git', args, options, (error, stdout) => {
       // Every failure means the same: git has nothing to say about this file.
-      resolve(error ? new Map() : parsePorcelain(stdout));
+      resolve(error ? { authors: new Map(), committed: false } : parsePorcelain(stdout));
     });
   });
 }
@@ -60,8 +73,9 @@ function blameLines(file: string): Promise<ReadonlyMap<number, Blame>> {
 const UNCOMMITTED = /^0+$/;
 
 /** Reads `git blame --porcelain`: a head for each line, the details of a commit at its first. */
-export function parsePorcelain(text: string): ReadonlyMap<number, Blame> {
-  const lines = new Map<number, Blame>();
+export function parsePorcelain(text: string): Lines {
+  const authors = new Map<number, Blame>();
+  let count = 0;
   const commits = new Map<string, { author: string; seconds: number }>();
   let commit = '';
   let line = 0;
@@ -75,10 +89,12 @@ export function parsePorcelain(text: string): ReadonlyMap<number, Blame> {
       commits.get(commit)!.author = row.slice('author '.length);
     } else if (row.startsWith('author-time ')) {
       commits.get(commit)!.seconds = Number(row.slice('author-time '.length));
-    } else if (row.startsWith('\t') && !UNCOMMITTED.test(commit)) {
+    } else if (row.startsWith('\t')) {
+      count++;
+      if (UNCOMMITTED.test(commit)) continue;
       const { author, seconds } = commits.get(commit)!;
-      lines.set(line, { commit, author, date: new Date(seconds * 1000).toISOString() });
+      authors.set(line, { commit, author, date: new Date(seconds * 1000).toISOString() });
     }
   }
-  return lines;
+  return { authors, committed: authors.size === count };
 }

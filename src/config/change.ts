@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Change, diffConfig, needsRestart } from './diff.ts';
-import type { Fault } from './faults.ts';
+import { type Fault, inOrder } from './faults.ts';
 import { type ConfigIo, systemIo } from './files.ts';
 import type { LoadedConfig } from './load.ts';
 import { maskCredentials } from './masking.ts';
@@ -70,7 +70,7 @@ export function readChange(
   const wanted = leaves.filter(({ value }) => value !== null).map((leaf) => toOverlay(leaf, shown, by));
   const kept = before.applied.filter((overlay) => !removed.includes(overlay));
   const made = putOver(files, [...kept, ...wanted], io, sources);
-  if (!made.ok) return { ok: false, faults: [...faults, ...made.faults] };
+  if (!made.ok) return { ok: false, faults: inOrder([...faults, ...made.faults], [BODY]) };
   faults.push(...literalSecrets(wanted, made.config.document, sources));
   if (faults.length > 0) return { ok: false, faults };
 

@@ -49,6 +49,13 @@ export interface Notice {
   message: string;
 }
 
+/** From top to bottom, file by file in the order given. */
+export function inOrder(faults: readonly Fault[], files: readonly string[]): Fault[] {
+  return faults.toSorted(
+    (a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column,
+  );
+}
+
 /** A fault as people read it: place, path and cause; the line it is on; the hint. */
 export function formatFault(fault: Fault): string {
   const lines = [`${formatPlace(fault)}: ${fault.path === '' ? '' : `${fault.path}: `}${fault.message}`];

@@ -232,14 +232,14 @@ const document = fc
     ),
   }));
 
-describe('any configuration', () => {
+describe('any configuration', { timeout: 30_000 }, () => {
   it('that is right is read as the schema reads it, in YAML and in JSON', () => {
     fc.assert(
       fc.property(document, fc.boolean(), (written, json) => {
         const text = json ? JSON.stringify(written) : stringify(written);
         expect(load({ [FILE]: text }).settings).toEqual(settingsSchema.parse(written));
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 
@@ -288,7 +288,7 @@ describe('any configuration', () => {
           if (fault.excerpt) expect(fault.excerpt.mark).toBeLessThanOrEqual(fault.excerpt.text.length);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     );
   });
 

@@ -1,5 +1,5 @@
 import { dirname, resolve } from 'node:path';
-import type { Fault, Notice } from './faults.ts';
+import { type Fault, inOrder, type Notice } from './faults.ts';
 import { type ConfigIo, readText, systemIo } from './files.ts';
 import { laterNotices } from './later.ts';
 import { formatPath, type Places } from './places.ts';
@@ -43,7 +43,14 @@ export function loadConfig(file: string, io: ConfigIo = systemIo): Loaded {
   const read = readFiles(file, io);
   const made = assembleConfig(read, io);
   const faults = [...read.faults, ...(made.ok ? [] : made.faults)];
-  if (!made.ok || faults.length > 0) return { ok: false, faults: inOrder(faults, read.files) };
+  if (!made.ok || faults.length > 0)
+    return {
+      ok: false,
+      faults: inOrder(
+        faults,
+        read.files.map((each) => each.file),
+      ),
+    };
   if (Object.keys(made.config.document).length === 0) {
     const message = 'the file sets nothing: Armature runs on defaults, without routes';
     made.config.notices.unshift({ code: 'empty', file, line: 1, column: 1, path: '', message });
@@ -129,11 +136,4 @@ function converted(text: string, type: string): unknown {
   if (type === 'number' && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   return text;
-}
-
-/** In the order in which the files were read, from top to bottom. */
-function inOrder(faults: Fault[], files: { file: string }[]): Fault[] {
-  const order = new Map(files.map(({ file }, index) => [file, index]));
-  const rank = (fault: Fault): number => order.get(fault.file) ?? -1;
-  return faults.sort((a, b) => rank(a) - rank(b) || a.line - b.line || a.column - b.column);
 }
