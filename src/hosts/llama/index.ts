@@ -50,6 +50,9 @@ export async function serveLlama(order: LlamaOrder): Promise<HostServer> {
       }),
     'POST /v1/chat/completions': answering(CHAT, (body) => readChat(engine, body)),
     'POST /v1/completions': answering(COMPLETION, (body) => readCompletion(engine, body)),
+    'POST /v1/embeddings': () => {
+      throw badRequest(`${model} generates text, and gives no embeddings`, 'model');
+    },
   };
   const listener = await openListener({ route: (method, path) => routes[`${method} ${path}`] }, order.timers);
 

