@@ -53,7 +53,7 @@ export const command = defineCommand({
     dir.keepToken();
     const log = createLogger('supervisor');
     for (const notice of loaded.config.notices) log.warn(formatNotice(notice));
-    if (output.tty) output.print(picture(common, loaded.config, addresses));
+    if (output.tty && !common.json) output.print(picture(common, loaded.config, addresses));
 
     const since = new Date(systemClock.wall()).toISOString();
     const record: SupervisorRecord = { pid: process.pid, since, parts: dir.earlier, ...addresses };
@@ -67,7 +67,14 @@ export const command = defineCommand({
       timers: systemTimers,
       random: systemRandom,
       log,
-      onChange: (running) => dir.record({ ...record, parts: running }),
+      onChange(running) {
+        try {
+          dir.record({ ...record, parts: running });
+        } catch (error) {
+          // A full disk is no reason to end what runs; a supervisor that follows starts parts instead of taking them over.
+          log.warn({ err: error }, 'which parts run cannot be written down');
+        }
+      },
       onFatal(part) {
         // Somebody is watching the start; later on, trying again is better than leaving.
         if (ready || exitCode === 1) return;
@@ -81,6 +88,7 @@ export const command = defineCommand({
     void untilReady(addresses.gateway, supervisor.left).then((after) => {
       if (after === undefined) return;
       ready = true;
+      if (common.json) output.json({ pid: process.pid, data: place.data, ...addresses });
       log.info(`ready after ${formatDuration(after)}: ${addresses.gateway}/v1`);
     });
     await supervisor.left;

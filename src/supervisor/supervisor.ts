@@ -58,7 +58,7 @@ export class Supervisor {
   readonly #earlier = new Map<string, string>();
   /** By pid. */
   readonly #adopted = new Map<number, AdoptedPart>();
-  #listener: Listener | undefined;
+  #listener: Promise<Listener> | undefined;
   #leaving = false;
   readonly #left = Promise.withResolvers<void>();
   #hurried = false;
@@ -79,9 +79,10 @@ export class Supervisor {
   async start(socket: string, parts: readonly PartSpec[], earlier: readonly RunningPart[]): Promise<void> {
     for (const { part, identity } of earlier) this.#earlier.set(part, identity);
     for (const spec of parts) this.#keepers.set(spec.part, new PartKeeper(spec, this.#tools));
-    this.#listener = await listen<ControlToSupervisor, SupervisorToControl>(socket, {
+    this.#listener = listen<ControlToSupervisor, SupervisorToControl>(socket, {
       onConnect: (link) => this.#connected(link),
     });
+    await this.#listener;
     if (earlier.length > 0) await this.#adopting(earlier);
     if (this.#leaving) return;
     for (const keeper of this.#keepers.values()) keeper.start();
@@ -140,7 +141,7 @@ export class Supervisor {
       const keepers = this.#all().filter((keeper) => keeper.spec.role === role);
       await Promise.all(keepers.map((keeper) => keeper.stop(this.#hurried)));
     }
-    await this.#listener?.close();
+    await (await this.#listener)?.close();
   }
 
   get running(): RunningPart[] {
