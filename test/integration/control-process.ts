@@ -47,20 +47,17 @@ export class ControlProcess implements AsyncDisposable {
     writeFileSync(this.file, stringify({ ...config, admin }));
   }
 
-  async up(): Promise<void> {
+  /** Resolves once `answers` says that it does. */
+  async up(answers = async () => (await this.admin('/api/openapi.json')).status === 200): Promise<void> {
     const log = openSync(join(this.folder, 'log'), 'a');
     const args = [ENTRY, 'control', '--data', this.data, '-c', this.file];
     this.#child = spawn(process.execPath, args, { stdio: ['ignore', log, log] });
     closeSync(log);
-    await eventually(
-      'control answers',
-      async () => {
-        if (this.#child?.exitCode !== null) throw new Error(`control left: ${this.log}`);
-        // Whatever it answers: it may want a token.
-        return (await this.admin('/api/openapi.json')).status === 200;
-      },
-      20_000,
-    );
+    const look = () => {
+      if (this.#child?.exitCode !== null) throw new Error(`control left: ${this.log}`);
+      return answers();
+    };
+    await eventually('control answers', look, 20_000);
   }
 
   get log(): string {
@@ -74,12 +71,15 @@ export class ControlProcess implements AsyncDisposable {
     this.#child?.kill(name);
   }
   /** Ends the process and gives its exit code. */
-  async end(name: NodeJS.Signals): Promise<number | null> {
+  end(name: NodeJS.Signals): Promise<number | null> {
+    this.signal(name);
+    return this.left();
+  }
+  /** Waits until it has left. */
+  left(): Promise<number | null> {
     const child = this.#child!;
-    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
-    const left = new Promise<number | null>((resolve) => child.once('exit', resolve));
-    child.kill(name);
-    return within('control leaves', 10_000, left);
+    if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode);
+    return within('control leaves', 10_000, new Promise((resolve) => child.once('exit', resolve)));
   }
 
   admin(path: string, request: Partial<Ask> = {}): Promise<Answer> {

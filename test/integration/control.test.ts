@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import type { Config, Status } from '../../src/api/contracts.ts';
 import type { LedgerEvent } from '../../src/events/contracts.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
+import { socketPath } from '../../src/links/socket-path.ts';
 import { workerMetrics } from '../../src/telemetry/metrics.ts';
 import { RawClient } from '../upstream/client.ts';
 import { eventually } from '../upstream/waiting.ts';
@@ -263,4 +264,20 @@ test('events are told as they come, after one that is named, and of one type', a
   ).toEqual(['batch']);
   expect((await control.admin('/api/v1/events?after=nothing')).status).toBe(400);
   expect((await control.admin('/api/v1/events?limit=0')).status).toBe(400);
+});
+
+test('without a supervisor control makes room for another, and leaves when its workers have', async () => {
+  await using control = await ControlProcess.start(CONFIG);
+  const gateway = await control.gateway();
+  await eventually('its socket is free', () => !existsSync(socketPath(control.data, 'control')), 20_000);
+  expect((await control.admin('/api/v1/status')).fault).toContain('ECONNREFUSED');
+  gateway.link.send({
+    type: 'facts',
+    boot: 'boot-0',
+    sequence: 1,
+    facts: [{ kind: 'event', event: fact('ev_1') }],
+  });
+  await eventually('the fact is stored', () => gateway.stored.includes(1));
+  await gateway.link.close();
+  expect(await control.left()).toBe(0);
 });
