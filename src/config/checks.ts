@@ -17,6 +17,8 @@ export interface Sound {
 
 type Section = 'backends' | 'routes' | 'tenants' | 'models' | 'pipelines';
 
+const HINTS_MAX = 100;
+
 /** What is found by checking parts of a configuration against one another. */
 export class Findings {
   readonly faults: Draft[] = [];
@@ -47,7 +49,8 @@ export class Findings {
   /** Refuses a name that is not among those it may be. `what` is such as `backend`. */
   known(name: string, names: readonly string[], what: string, path: Path): void {
     if (names.includes(name)) return;
-    const like = nearest(name, names);
+    // Looking for what was meant takes a while where names are many; of many faults the first are looked at.
+    const like = this.faults.length < HINTS_MAX ? nearest(name, names) : undefined;
     const some = names.slice(0, 12).join(', ') + (names.length > 12 ? ', ...' : '');
     const hint = like
       ? `did you mean "${like}"?`
@@ -104,7 +107,7 @@ function checkNames(document: Record<string, unknown>, findings: Findings): void
 }
 
 /** `localhost`, 127.0.0.0/8 or ::1. Any other name may stand for an address that others reach. */
-export function isLoopback(listen: string): boolean {
+function isLoopback(listen: string): boolean {
   const host = listen.slice(0, listen.lastIndexOf(':')).replace(/^\[|\]$/g, '');
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }

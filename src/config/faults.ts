@@ -67,10 +67,15 @@ export function formatFault(fault: Fault): string {
   return lines.join('\n');
 }
 
+/** Faults that are written out for people; of more, the number is told. */
+const WRITTEN_MAX = 100;
+
 /** All faults, and how many there are. */
 export function formatFaults(faults: readonly Fault[]): string {
+  const lines = faults.slice(0, WRITTEN_MAX).map(formatFault);
+  if (faults.length > WRITTEN_MAX) lines.push(`... and ${faults.length - WRITTEN_MAX} more`);
   const count = faults.length === 1 ? '1 fault' : `${faults.length} faults`;
-  return [...faults.map(formatFault), `${count} in the configuration`].join('\n');
+  return [...lines, `${count} in the configuration`].join('\n');
 }
 
 /** Faults as the API and `armature check --json` give them: the same members always, null where there is nothing to say. */

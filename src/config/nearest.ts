@@ -6,9 +6,10 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   let bestDistance = Number.POSITIVE_INFINITY;
   const folded = word.toLowerCase();
   for (const candidate of candidates) {
-    const distance = editDistance(folded, candidate.toLowerCase());
     // Four of ten letters may differ; of short words one, so that `id` is not taken for `by`.
     const most = Math.max(1, Math.floor(Math.max(word.length, candidate.length) * 0.4));
+    if (Math.abs(word.length - candidate.length) > most) continue;
+    const distance = editDistance(folded, candidate.toLowerCase());
     if (distance <= most && distance < bestDistance && distance < candidate.length) {
       best = candidate;
       bestDistance = distance;
@@ -18,7 +19,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
 }
 
 /** Letters to add, remove or change, or neighbours to swap, to make one word the other (optimal string alignment). */
-export function editDistance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

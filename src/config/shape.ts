@@ -97,7 +97,7 @@ export function chosen(schema: Schema, value: unknown): Schema {
 }
 
 /** The schema of what stands below a value under a key or at a list position. */
-export function below(schema: Schema, value: unknown, segment: string | number): Schema | undefined {
+function below(schema: Schema, value: unknown, segment: string | number): Schema | undefined {
   const { type, shape, valueType, element } = definition(chosen(schema, value));
   if (type === 'object') return shape && Object.hasOwn(shape, segment) ? shape[segment] : undefined;
   if (type === 'record') return valueType;
