@@ -43,33 +43,6 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
   const facts = new Outbox({ boot, send, soon, clock, timers, random });
   const leases = new ControlLeases({ send, soon });
 
-  async function answer(ask: number, what: 'metrics' | 'state'): Promise<void> {
-    send({ type: 'reply', ask, data: await callbacks.onAsk(what) });
-  }
-
-  function hear(message: ControlToGateway): void {
-    switch (message.type) {
-      case 'snapshot': {
-        const { factsMax, recordsPerSecondMax } = message.snapshot.settings.gateway;
-        facts.limits = { factsMax, recordsPerSecondMax };
-        callbacks.onSnapshot(message.snapshot);
-        break;
-      }
-      case 'readings':
-        callbacks.onReadings(message.readings);
-        break;
-      case 'facts-stored':
-        if (message.boot === boot) facts.stored(message.sequence);
-        break;
-      case 'lease-grant':
-      case 'lease-recall':
-        leases.heard(message);
-        break;
-      case 'ask':
-        answer(message.ask, message.what).catch((error: Error) => callbacks.onFault?.(error));
-    }
-  }
-
   const connection = connect<ControlToGateway, GatewayToControl>(socketPath(options.dataDir, 'control'), {
     hello: () => ({
       type: 'hello',
@@ -80,7 +53,7 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
       worker,
       holdings: leases.holdings(),
     }),
-    onMessage: hear,
+    onMessage: (message) => hear(message, options, facts, leases, send),
     onUp() {
       leases.up();
       facts.up();
@@ -104,11 +77,51 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
       return connection.up;
     },
     async close(withinMs) {
-      let late: TimerHandle;
-      const tooLate = new Promise<void>((resolve) => (late = timers.set(withinMs, resolve)));
-      await Promise.race([leave(), tooLate]);
-      timers.clear(late);
+      await orAfter(withinMs, leave(), timers);
       return facts.waiting;
     },
   };
+}
+
+/** Waits for something, but no longer than so many milliseconds. */
+async function orAfter(ms: number, work: Promise<void>, timers: Timers): Promise<void> {
+  let late: TimerHandle;
+  await Promise.race([work, new Promise<void>((resolve) => (late = timers.set(ms, resolve)))]);
+  timers.clear(late);
+}
+
+/** Hands what control says to whom it concerns. */
+function hear(
+  message: ControlToGateway,
+  { boot, callbacks }: ControlLinkOptions,
+  facts: Outbox,
+  leases: ControlLeases,
+  send: (message: GatewayToControl) => boolean,
+): void {
+  switch (message.type) {
+    case 'snapshot': {
+      const { factsMax, recordsPerSecondMax } = message.snapshot.settings.gateway;
+      facts.limits = { factsMax, recordsPerSecondMax };
+      callbacks.onSnapshot(message.snapshot);
+      break;
+    }
+    case 'readings':
+      callbacks.onReadings(message.readings);
+      break;
+    case 'facts-stored':
+      if (message.boot === boot) facts.stored(message.sequence);
+      break;
+    case 'lease-grant':
+    case 'lease-recall':
+      leases.heard(message);
+      break;
+    case 'ask': {
+      const { ask, what } = message;
+      // Whatever the answer is made of may fail, at once or later, without harm to the link.
+      Promise.resolve(what)
+        .then(callbacks.onAsk)
+        .then((data) => send({ type: 'reply', ask, data }))
+        .catch((error: Error) => callbacks.onFault?.(error));
+    }
+  }
 }
