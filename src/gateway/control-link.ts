@@ -76,10 +76,7 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
     get up() {
       return connection.up;
     },
-    async close(withinMs) {
-      await orAfter(withinMs, leave(), timers);
-      return facts.waiting;
-    },
+    close: (withinMs) => orAfter(withinMs, leave(), timers).then(() => facts.waiting),
   };
 }
 

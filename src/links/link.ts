@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 /** The longest line that is read, in bytes; a longer one ends the connection. */
 export const LINE_BYTES_MAX = 64 * 2 ** 20;
 /** What may wait for a peer that does not read, in characters; beyond it the connection ends. */
-export const OUTGOING_MAX = 128 * 2 ** 20;
+const OUTGOING_MAX = 128 * 2 ** 20;
 
 const NEWLINE = 10;
 

@@ -5,7 +5,7 @@ import type { ControlToSupervisor, Hello, SupervisorToControl } from './messages
 import { socketPath } from './socket-path.ts';
 
 /** A part that has been without a supervisor for so long drains and leaves. */
-export const ORPHAN_MS = 10_000;
+const ORPHAN_MS = 10_000;
 
 /** Exit code of a part for what another start cannot mend, such as a listener that it cannot open. */
 export const EXIT_FATAL = 78;

@@ -29,7 +29,7 @@ export interface RunningPart {
 }
 
 /** The parts of pino's logger that are used here. */
-export interface Log {
+interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
