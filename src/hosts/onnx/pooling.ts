@@ -40,7 +40,7 @@ export function encoder(session: ort.InferenceSession): (rows: number[][]) => Pr
  * The mean of the vectors of a row's tokens, padding left out, scaled to length 1: what sentence-transformers does.
  * Two dimensions mean that the model has pooled already.
  */
-export function pool(data: Float32Array, dims: readonly number[], rows: readonly number[][]): Float32Array[] {
+function pool(data: Float32Array, dims: readonly number[], rows: readonly number[][]): Float32Array[] {
   const width = dims.at(-1)!;
   const length = dims.length === 3 ? dims[1]! : 1;
   return rows.map((row, at) => {
