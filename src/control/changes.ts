@@ -3,7 +3,6 @@ import type { Blamer } from '../config/blame.ts';
 import { readChange } from '../config/change.ts';
 import { type Change, diffConfig, needsRestart } from '../config/diff.ts';
 import { type Fault, formatFault } from '../config/faults.ts';
-
 import type { LedgerService } from '../events/ledger.ts';
 import type { StoredOrigin } from '../store/contracts.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -62,7 +61,7 @@ export class Changes {
       this.#refuse(read.faults, actor);
       return;
     }
-    await this.#drop(read);
+    await dropOvertaken(read, ledger, log);
     const changes = diffConfig(this.#current.config, read.effective.config);
     if (changes.length === 0) {
       log.info({ file }, 'the configuration was read again and says the same');
@@ -125,28 +124,24 @@ export class Changes {
     this.#refused = { at: event.at, event: event.id, faults: words };
     return new ApiFault(400, 'invalid_request', words.join('\n'), words);
   }
+}
 
-  /** Live changes that the files have overtaken go, each with a word. */
-  async #drop({ agreed, refused }: Extract<Read, { ok: true }>): Promise<void> {
-    const { ledger, log } = this.#options;
-    const overlays = ledger.store.overlays;
-    for (const { path } of agreed) {
-      await overlays.change(
-        [],
-        [path],
-        ledger.event({ type: 'overlay-agreed', subject: 'configuration', data: { path } }),
-      );
-    }
-    for (const { overlay, code, message } of refused) {
-      const data = { path: overlay.path, code, message };
-      const causes = [overlay.event];
-      log.warn(data, 'a live change is refused: the file is right');
-      await overlays.change(
-        [],
-        [overlay.path],
-        ledger.event({ type: 'overlay-refused', subject: 'configuration', causes, data }),
-      );
-    }
+/** Live changes that the files have overtaken go, each with a word. Rejects with a StoreError where that cannot be stored. */
+export async function dropOvertaken(
+  { agreed, refused }: Extract<Read, { ok: true }>,
+  ledger: LedgerService,
+  log: Logger,
+): Promise<void> {
+  const overlays = ledger.store.overlays;
+  for (const { path } of agreed) {
+    const event = { type: 'overlay-agreed', subject: 'configuration', data: { path } };
+    await overlays.change([], [path], ledger.event(event));
+  }
+  for (const { overlay, code, message } of refused) {
+    const data = { path: overlay.path, code, message };
+    log.warn(data, 'a live change is refused: the file is right');
+    const event = { type: 'overlay-refused', subject: 'configuration', causes: [overlay.event], data };
+    await overlays.change([], [overlay.path], ledger.event(event));
   }
 }
 

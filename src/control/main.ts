@@ -16,6 +16,7 @@ import { sqliteStore } from '../store/sqlite/index.ts';
 import type { Place } from '../supervisor/parts.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
 import { adminToken } from './admin-token.ts';
+import { dropOvertaken } from './changes.ts';
 import { readConfiguration } from './configuration.ts';
 import { Control } from './control.ts';
 import { TenantKeys } from './keys/index.ts';
@@ -98,6 +99,7 @@ async function openLedger(place: Place, log: Logger) {
   const ledger = new LedgerService({ store, log, ...timing });
   const read = readConfiguration(place.file, await store.overlays.list());
   if (!read.ok) throw new Error(read.faults.map(formatFault).join('\n'));
+  await dropOvertaken(read, ledger, log);
   return { ledger, effective: read.effective };
 }
 
