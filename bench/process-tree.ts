@@ -37,11 +37,6 @@ export function rssMiB(pids: readonly number[]): number {
   return Math.round((pages * 4096) / 2 ** 20);
 }
 
-/** Open sockets. */
-export function socketCount(pids: readonly number[]): number {
-  return pids.flatMap((pid) => listOr(`/proc/${pid}/fd`)).length;
-}
-
 function readOr(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
