@@ -124,5 +124,3 @@ export const REASONS = {
   'events-dropped': '{count} events were dropped: {reason}.',
   'events-lost': '{count} events were lost while the ledger could not be written.',
 } as const satisfies Record<string, string>;
-
-export type ReasonCode = keyof typeof REASONS;

@@ -106,7 +106,8 @@ export class MemoryLedger implements Ledger {
     if (row) return row.position;
     const madeMs = idTime(id);
     if (madeMs === undefined) return undefined;
-    return this.#rows.filter((it) => it.atMs <= madeMs).reduce((most, it) => Math.max(most, it.position), 0);
+    const before = this.#rows.filter((it) => it.atMs <= madeMs);
+    return before.sort((x, y) => x.atMs - y.atMs || x.position - y.position).at(-1)?.position ?? 0;
   }
 
   async head(): Promise<number> {

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { closeSync, openSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { StoreError, type StoreTrouble } from '../contracts.ts';
 import { migrations } from '../migrations/index.ts';
@@ -32,7 +32,10 @@ export class Database {
   constructor(path: string, onCommit: () => void) {
     this.path = path;
     this.#onCommit = onCommit;
-    this.#db = guard(() => new DatabaseSync(path, { timeout: BUSY_MS }));
+    this.#db = guard(() => {
+      makeForOwner(path);
+      return new DatabaseSync(path, { timeout: BUSY_MS });
+    });
     try {
       guard(() => this.#prepare());
       this.file = identityOf(path);
@@ -145,6 +148,22 @@ export class Database {
   close(): void {
     if (this.#db.isOpen) this.#db.close();
   }
+}
+
+/** For its owner alone, where it is not there yet; SQLite gives the files beside it the same mode. */
+function makeForOwner(path: string): void {
+  try {
+    closeSync(openSync(path, 'a', 0o600));
+  } catch (error) {
+    throw new StoreError(openTrouble(error as NodeJS.ErrnoException), (error as Error).message, {
+      cause: error,
+    });
+  }
+}
+
+function openTrouble({ code }: NodeJS.ErrnoException): StoreTrouble {
+  if (code === 'ENOSPC') return 'full';
+  return code === 'EROFS' || code === 'EACCES' || code === 'EPERM' ? 'read-only' : 'gone';
 }
 
 /** Device and inode of the database and the files beside it: with one gone, what is written is lost with the process. */

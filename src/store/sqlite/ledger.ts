@@ -69,7 +69,10 @@ export class SqliteLedger implements Ledger {
     if (row) return Number(row.position);
     const madeMs = idTime(id);
     if (madeMs === undefined) return undefined;
-    const before = database.get('SELECT max(position) AS position FROM events WHERE at_ms <= ?', madeMs);
+    const before = database.get(
+      'SELECT position FROM events WHERE at_ms <= ? ORDER BY at_ms DESC, position DESC LIMIT 1',
+      madeMs,
+    );
     return Number(before?.position ?? 0);
   }
 
