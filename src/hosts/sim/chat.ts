@@ -134,25 +134,40 @@ function positive(body: Record<string, unknown>, name: string): number | undefin
   return value as number;
 }
 
+/** What the head and the end of an answer say, whole or streamed. */
+interface Frame {
+  base: { id: string; object: string; created: number; model: string };
+  finish: 'length' | 'stop';
+  usage: object;
+}
+
 async function answer(served: Served, exchange: Exchange, dialect: Dialect, order: Order): Promise<void> {
-  const id = `${dialect.idPrefix}-${served.serial()}`;
-  const created = Math.floor(served.wall() / 1000);
-  const usage = {
-    prompt_tokens: order.promptTokens,
-    completion_tokens: order.outputTokens,
-    total_tokens: order.promptTokens + order.outputTokens,
+  const { promptTokens, outputTokens } = order;
+  const frame: Frame = {
+    base: {
+      id: `${dialect.idPrefix}-${served.serial()}`,
+      object: order.stream ? dialect.chunkObject : dialect.object,
+      created: Math.floor(served.wall() / 1000),
+      model: served.model,
+    },
+    finish: order.limited ? 'length' : 'stop',
+    usage: {
+      prompt_tokens: promptTokens,
+      completion_tokens: outputTokens,
+      total_tokens: promptTokens + outputTokens,
+    },
   };
-  const finish = order.limited ? 'length' : 'stop';
-  const base = {
-    id,
-    object: order.stream ? dialect.chunkObject : dialect.object,
-    created,
-    model: served.model,
-  };
-  if (order.stream) {
-    await stream(served, exchange, dialect, order, base, finish, usage);
-    return;
-  }
+  const send = order.stream ? sendStream : sendWhole;
+  await send(served, exchange, dialect, order, frame);
+}
+
+async function sendWhole(
+  served: Served,
+  exchange: Exchange,
+  dialect: Dialect,
+  order: Order,
+  { base, finish, usage }: Frame,
+): Promise<void> {
   let text = '';
   try {
     await run(served.accelerator, order, exchange.gone, (index) => {
@@ -163,45 +178,65 @@ async function answer(served: Served, exchange: Exchange, dialect: Dialect, orde
     exchange.cut(JSON.stringify({ ...base, choices: [{ index: 0, ...dialect.choice(text) }] }));
     return;
   }
-  exchange.answer(200, {
-    ...base,
-    choices: [{ index: 0, ...dialect.choice(text), logprobs: null, finish_reason: finish }],
-    usage,
-  });
+  const choice = { index: 0, ...dialect.choice(text), logprobs: null, finish_reason: finish };
+  exchange.answer(200, { ...base, choices: [choice], usage });
 }
 
 /** The head goes out with the first token, so that a request that fails before it gets a status of its own. */
-async function stream(
+async function sendStream(
   served: Served,
   exchange: Exchange,
   dialect: Dialect,
   order: Order,
-  base: object,
-  finish: string,
-  usage: object,
+  { base, finish, usage }: Frame,
 ): Promise<void> {
-  const chunk = (choices: object[], itsUsage: object | null) => ({
-    ...base,
-    choices,
-    ...(order.includeUsage && { usage: itsUsage }),
-  });
-  // Tokens are not held back for a slow caller, as engines do not: what waits is bounded by the answer's own length.
-  const send = (data: object | '[DONE]') => void exchange.sendEvent(data);
+  const outbox = new Outbox(exchange);
+  const chunk = (choices: object[], itsUsage: object | null) =>
+    outbox.push({ ...base, choices, ...(order.includeUsage && { usage: itsUsage }) });
+  const piece = (text: string | undefined, first: boolean, reason: string | null) =>
+    chunk([{ index: 0, ...dialect.delta(text, first), logprobs: null, finish_reason: reason }], null);
   try {
     await run(served.accelerator, order, exchange.gone, (index) => {
       if (index === 0) exchange.openEvents();
-      const piece = dialect.delta(wordAt(order.subject, index), index === 0);
-      send(chunk([{ index: 0, ...piece, logprobs: null, finish_reason: null }], null));
+      piece(wordAt(order.subject, index), index === 0, null);
     });
   } catch (error) {
     if (!(error instanceof Cut)) throw error;
     exchange.cut('');
     return;
   }
-  send(
-    chunk([{ index: 0, ...dialect.delta(undefined, false), logprobs: null, finish_reason: finish }], null),
-  );
-  if (order.includeUsage) send(chunk([], usage));
-  send('[DONE]');
+  piece(undefined, false, finish);
+  if (order.includeUsage) chunk([], usage);
+  outbox.push('[DONE]');
+  await outbox.empty;
   exchange.endEvents();
+}
+
+/**
+ * Events on their way to a caller. The accelerator does not wait for one that reads slowly, as engines do not; what waits here is
+ * bounded by the length of the answer.
+ */
+class Outbox {
+  readonly #exchange: Exchange;
+  readonly #waiting: (object | '[DONE]')[] = [];
+  /** Resolves once all that was pushed so far has been written, or the caller has left. */
+  empty: Promise<void> = Promise.resolve();
+  #sending = false;
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange;
+  }
+
+  push(event: object | '[DONE]'): void {
+    this.#waiting.push(event);
+    if (!this.#sending) this.empty = this.#send();
+  }
+
+  async #send(): Promise<void> {
+    this.#sending = true;
+    for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
+      await this.#exchange.sendEvent(event);
+    }
+    this.#sending = false;
+  }
 }
