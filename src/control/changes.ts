@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { ApiFault, type ConfigChanged } from '../api/contracts.ts';
 import type { Blamer } from '../config/blame.ts';
 import { readChange } from '../config/change.ts';
@@ -53,12 +54,22 @@ export class Changes {
     return needsRestart(this.#began.settings, this.#current.settings);
   }
 
+  /**
+   * Tells what the files say that they did not when a control last ran; gives the event, for the first snapshot to follow
+   * from. `before` are the settings of then, secrets masked.
+   */
+  async changedSince(before: Record<string, unknown>): Promise<string[]> {
+    const after = this.#current.shown;
+    const changes = diffConfig({ document: before, secrets: {} }, { document: after, secrets: {} });
+    return changes.length === 0 ? [] : [await this.#tell(changes, this.#current, [])];
+  }
+
   /** Reads the file anew. A faulty one is refused, told, and changes nothing. Rejects where the store cannot be written. */
-  async reload(actor: string): Promise<void> {
-    const { file, ledger, log, blamer } = this.#options;
+  async reload(): Promise<void> {
+    const { file, ledger, log } = this.#options;
     const read = readConfiguration(file, this.#current.overlays);
     if (!read.ok) {
-      this.#refuse(read.faults, actor);
+      this.#refuse(read.faults, this.#fileActor);
       return;
     }
     await dropOvertaken(read, ledger, log);
@@ -69,19 +80,8 @@ export class Changes {
       return;
     }
     const restart = needsRestart(this.#current.settings, read.effective.settings);
-    const told = await placed(changes, read.effective.origins, blamer);
-    const event = ledger.event({
-      type: 'configuration-changed',
-      subject: 'configuration',
-      actor,
-      data: { file, changes: told, paths: changes.map(({ path }) => path), restart },
-    });
-    await ledger.store.ledger.append([event]);
-    await this.#take(read.effective, [event.id]);
-    log.info(
-      { event: event.id, changes: changes.map(({ path }) => path), restart },
-      'the configuration has changed',
-    );
+    const event = await this.#tell(changes, read.effective, restart);
+    await this.#take(read.effective, [event]);
   }
 
   /** A live change: a part of a configuration, as YAML or JSON. Throws an ApiFault where it is refused. */
@@ -100,6 +100,26 @@ export class Changes {
       'the configuration was changed live',
     );
     return { event: event.id, changes, restart };
+  }
+
+  get #fileActor(): string {
+    return `file:${basename(this.#options.file)}`;
+  }
+
+  /** What the files changed is in the ledger, with the place and the author of each value, before it acts. */
+  async #tell(changes: readonly Change[], effective: Effective, restart: string[]): Promise<string> {
+    const { file, ledger, log, blamer } = this.#options;
+    const told = await placed(changes, effective.origins, blamer);
+    const paths = changes.map(({ path }) => path);
+    const event = ledger.event({
+      type: 'configuration-changed',
+      subject: 'configuration',
+      actor: this.#fileActor,
+      data: { file, changes: told, paths, restart },
+    });
+    await ledger.store.ledger.append([event]);
+    log.info({ event: event.id, changes: paths, restart }, 'the configuration has changed');
+    return event.id;
   }
 
   async #take(effective: Effective, causes: string[]): Promise<void> {

@@ -116,7 +116,9 @@ export class Control {
     const { snapshots, hosts } = await Snapshots.open(options.ledger);
     const alive = hosts.filter(({ pid }) => isAlive(pid));
     const control = new Control(options, effective, snapshots, alive);
-    await control.#turns.run(() => control.#publish(effective, []));
+    const last = await options.ledger.store.snapshots.last();
+    const causes = last ? await control.changes.changedSince(last.settings as Record<string, unknown>) : [];
+    await control.#turns.run(() => control.#publish(effective, causes));
     control.#hostsBack = options.timers.set(HOSTS_BACK_MS, () => control.hosts.forget());
     return control;
   }
@@ -161,9 +163,9 @@ export class Control {
   }
 
   /** Reads the file anew; see Changes. Never rejects: what goes wrong is told in the log. */
-  async reload(actor: string): Promise<void> {
+  async reload(): Promise<void> {
     try {
-      await this.#turns.run(() => this.changes.reload(actor));
+      await this.#turns.run(() => this.changes.reload());
     } catch (error) {
       this.#options.log.error({ err: error }, 'the configuration cannot be changed; the old one stays');
     }

@@ -43,10 +43,15 @@ export async function run(args: string[]): Promise<void> {
 }
 
 async function start(place: Place, log: Logger): Promise<void> {
+  // One that comes before all stands is heard afterwards: what was read may be older than what it tells of.
+  let hungUp = false;
+  let hangUp = () => {
+    hungUp = true;
+  };
+  process.on('SIGHUP', () => hangUp());
   const { ledger, effective } = await openLedger(place, log);
   const probe = httpProbe(systemTimers);
   const control = await Control.start({ place, ledger, log, probe, ...timing }, effective);
-  const admin = await listenForAdmins(place, control, ledger, log);
   const listener = await listen<GatewayToControl | HostToControl, never>(socketPath(place.data, 'control'), {
     onConnect: (link) => control.accept(link),
   });
@@ -60,6 +65,8 @@ async function start(place: Place, log: Logger): Promise<void> {
     onMessage: (message) => control.heard(message),
     ...timing,
   });
+  // Workers first: they wait for their settings.
+  const admin = await listenForAdmins(place, control, ledger, log);
   control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
 
   let leaving = false;
@@ -85,7 +92,8 @@ async function start(place: Place, log: Logger): Promise<void> {
   }
   process.on('SIGTERM', () => void leave('SIGTERM'));
   process.on('SIGINT', () => void leave('SIGINT'));
-  process.on('SIGHUP', () => void control.reload('operator'));
+  hangUp = () => void control.reload();
+  if (hungUp) hangUp();
   log.info({ snapshot: control.snapshots.current.number }, 'control is up');
 }
 

@@ -94,6 +94,7 @@ test('SIGHUP swaps a good file whole and tells who wrote it; a bad one changes n
     readFileSync(control.file, 'utf8')
       .split('\n')
       .findIndex((text) => text.includes('deadline')) + 1;
+  expect(changed.actor).toBe('file:armature.yaml');
   expect(changed.data.changes).toEqual([
     {
       path: 'routes.chat.deadline',
@@ -117,6 +118,16 @@ test('SIGHUP swaps a good file whole and tells who wrote it; a bad one changes n
   const status = await control.json<Status>('/api/v1/status');
   expect(status.configuration.refused).toMatchObject({ event: refused.id });
   expect(status.trouble.map(({ what }) => what)).toContain('configuration-refused');
+
+  await control.end('SIGTERM');
+  control.write(withDeadline('8s'));
+  await control.up();
+  const later = (await control.events('configuration-changed')).at(-1)!;
+  expect(later.data.changes).toMatchObject([{ path: 'routes.chat.deadline', file: control.file, line }]);
+  expect((await control.events('snapshot-published')).at(-1)).toMatchObject({
+    causes: [later.id],
+    data: { number: first + 2 },
+  });
 });
 
 test('a live change stands over the file, survives a restart, is taken back, and gives way to an edited file', async () => {
