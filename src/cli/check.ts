@@ -1,6 +1,8 @@
-import { type Fault, faultsAsJson, formatFaults, formatNotice } from '../config/faults.ts';
+import { type Fault, faultsAsJson, formatFaults, formatNotice, type Notice } from '../config/faults.ts';
 import { CONFIG_FILE, type LoadedConfig, loadConfig } from '../config/load.ts';
+import { readPath } from '../config/places.ts';
 import { defineCommand } from './command.ts';
+import { withLiveChanges } from './live-changes.ts';
 import type { Output } from './output.ts';
 
 export const command = defineCommand({
@@ -13,15 +15,34 @@ export const command = defineCommand({
       return 2;
     }
     const { config } = loaded;
+    const notices = [...config.notices, ...liveNotices(config, common.data)];
     if (common.json) {
-      output.json({ ok: true, faults: [], notices: config.notices, summary: counts(config) });
+      output.json({ ok: true, faults: [], notices, summary: counts(config) });
       return 0;
     }
     output.print(summary(file, config));
-    for (const notice of config.notices) output.print(`  note: ${formatNotice(notice)}`);
+    for (const notice of notices) output.print(`  note: ${formatNotice(notice)}`);
     return 0;
   },
 });
+
+/** What was changed live stands over the file, or gives way to it: said here, that nobody reads the file alone. */
+function liveNotices(files: LoadedConfig, data: string): Notice[] {
+  const { applied, refused, unread } = withLiveChanges(files, data);
+  const place = (path: string): Pick<Notice, 'file' | 'line' | 'column' | 'path' | 'code'> => {
+    const { file, line, column } = files.sources.locate(readPath(path) ?? [], 'key');
+    return { code: 'live-change', file, line, column, path };
+  };
+  const notices = applied.map(({ path, value, actor, at }) => {
+    const message = `was changed live to ${JSON.stringify(value)} by ${actor} at ${at}, and stands over the file (kept in ${data})`;
+    return { ...place(path), message };
+  });
+  for (const { overlay, message } of refused)
+    notices.push({ ...place(overlay.path), message: `a live change is refused: ${message}` });
+  if (unread !== undefined)
+    notices.push({ ...place(''), message: `what was changed live is not known: ${unread}` });
+  return notices;
+}
 
 /** Tells faults of a configuration on stderr, as `check`, `up` and a refused change do. */
 export function reportFaults(faults: readonly Fault[], output: Pick<Output, 'note'>): void {

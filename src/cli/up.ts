@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { resolve } from 'node:path';
 import { formatNotice } from '../config/faults.ts';
-import { CONFIG_FILE, type LoadedConfig, loadConfig } from '../config/load.ts';
+import { CONFIG_FILE, loadConfig } from '../config/load.ts';
 import type { Settings } from '../config/schema/index.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { systemRandom } from '../kernel/random.ts';
@@ -18,6 +18,7 @@ import { Supervisor } from '../supervisor/supervisor.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
 import { reportFaults } from './check.ts';
 import { askedWrongly, type CommonOptions, defineCommand, failed } from './command.ts';
+import { withLiveChanges } from './live-changes.ts';
 
 const READY_POLL_MS = 50;
 
@@ -40,8 +41,9 @@ export const command = defineCommand({
       return 2;
     }
     const place = { data: resolve(common.data), file: resolve(file) };
-    const { settings } = loaded.config;
     const dir = take(common.data, place.data);
+    // What was changed live counts from the first moment: control will run on it too.
+    const { settings } = withLiveChanges(loaded.config, place.data).config;
     const addresses = addressesOf(settings);
     if (dir.earlier.length === 0) {
       const taken = await findTaken([settings.gateway.listen, settings.admin.listen]);
@@ -53,7 +55,7 @@ export const command = defineCommand({
     dir.keepToken();
     const log = createLogger('supervisor');
     for (const notice of loaded.config.notices) log.warn(formatNotice(notice));
-    if (output.tty && !common.json) output.print(picture(common, loaded.config, addresses));
+    if (output.tty && !common.json) output.print(picture(common, settings, addresses));
 
     const since = new Date(systemClock.wall()).toISOString();
     const record: SupervisorRecord = { pid: process.pid, since, parts: dir.earlier, ...addresses };
@@ -162,7 +164,7 @@ function isReady(gateway: string): Promise<boolean> {
   });
 }
 
-function picture(common: CommonOptions, { settings }: LoadedConfig, addresses: Addresses): string {
+function picture(common: CommonOptions, settings: Settings, addresses: Addresses): string {
   const { workers } = settings.gateway;
   const lines = [
     `Armature runs ${common.config ?? CONFIG_FILE}, and keeps its state in ${common.data}`,

@@ -6,11 +6,11 @@ const COLOURS = { bold: '1', dim: '2', red: '31', green: '32', yellow: '33' } as
 type Colour = keyof typeof COLOURS;
 type Paint = (colour: Colour, text: string) => string;
 
-/** A request or an event, with the decisions that were taken within it, newest first. */
+/** A request or an event, with what it is made of (decisions, changed values), newest first. */
 interface Node {
   id: string | undefined;
   step: WhyStep;
-  decisions: WhyStep[];
+  parts: WhyStep[];
 }
 
 export function drawWhy(why: Why, colour: boolean): string {
@@ -27,38 +27,46 @@ export function drawWhy(why: Why, colour: boolean): string {
 function nodesOf(steps: readonly WhyStep[]): Node[] {
   const nodes: Node[] = [];
   const byId = new Map<string, Node>();
-  const decisions: WhyStep[] = [];
+  const parts: WhyStep[] = [];
   for (const step of steps) {
     const { event, request } = step.figures as { event?: string; request?: string };
-    if (isDecision(step)) {
-      decisions.push(step);
+    if (isPart(step)) {
+      parts.push(step);
       continue;
     }
-    const node = { id: event ?? request, step, decisions: [] };
+    const node = { id: event ?? request, step, parts: [] };
     nodes.push(node);
     if (node.id !== undefined) byId.set(node.id, node);
   }
   // Decisions name their request, save those of the one that was asked for, which comes first.
-  for (const step of decisions) {
-    const owner = byId.get(step.figures.request as string) ?? nodes[0];
-    owner?.decisions.push(step);
+  for (const step of parts) {
+    const { request, change } = step.figures as { request?: string; change?: string };
+    const owner = byId.get(change ?? request ?? '') ?? nodes[0];
+    owner?.parts.push(step);
   }
   return nodes;
 }
 
 const DECISIONS = new Set(['identify', 'parse', 'admit', 'wait', 'plan', 'attempt', 'rung', 'answer']);
 
-function isDecision(step: WhyStep): boolean {
-  return DECISIONS.has(step.what) && step.figures.event === undefined;
+/** Whether a step is a decision of a request, or a value of a change: a part of something that has a step of its own. */
+function isPart({ what, figures }: WhyStep): boolean {
+  return (DECISIONS.has(what) && figures.event === undefined) || figures.change !== undefined;
 }
 
 class Drawing {
   readonly #nodes: readonly Node[];
   readonly #paint: Paint;
   readonly #drawn = new Set<Node>();
+  /** Of the column that says what a line is about. */
+  readonly #width: number;
 
   constructor(nodes: readonly Node[], paint: Paint) {
     this.#nodes = nodes;
+    this.#width = Math.max(
+      0,
+      ...nodes.flatMap(({ step, parts }) => [step, ...parts].map(({ what }) => what.length)),
+    );
     this.#paint = paint;
   }
 
@@ -77,9 +85,9 @@ class Drawing {
     const inner = `${rest}${causes.length > 0 ? '│' : ' '}  `;
     const lines = [`${head}${id}`];
     if (node.step.origin) lines.push(`${inner}${this.#origin(node.step.origin)}`);
-    for (const decision of node.decisions) {
-      lines.push(`${inner}${this.#line(decision, colourOf(decision))}`);
-      if (decision.origin) lines.push(`${inner}${' '.repeat(23)}${this.#origin(decision.origin)}`);
+    for (const part of node.parts) {
+      lines.push(`${inner}${this.#line(part, colourOf(part))}`);
+      if (part.origin) lines.push(`${inner}${' '.repeat(16 + this.#width)}${this.#origin(part.origin)}`);
     }
     causes.forEach((cause, at) => {
       const last = at === causes.length - 1;
@@ -89,13 +97,13 @@ class Drawing {
   }
 
   #causesOf(node: Node): Node[] {
-    const ids = new Set([node.step, ...node.decisions].flatMap((step) => step.causes));
+    const ids = new Set([node.step, ...node.parts].flatMap((step) => step.causes));
     return this.#nodes.filter((other) => other !== node && other.id !== undefined && ids.has(other.id));
   }
 
   #line(step: WhyStep, colour: Colour): string {
     const at = this.#paint('dim', step.at.slice(11, 23));
-    return `${at}  ${step.what.padEnd(8)}  ${this.#paint(colour, step.reason)}`;
+    return `${at}  ${step.what.padEnd(this.#width)}  ${this.#paint(colour, step.reason)}`;
   }
 
   #origin({ path, file, line, commit, author, date, actor, release }: WhyOrigin): string {

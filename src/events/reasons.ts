@@ -94,10 +94,12 @@ export const REASONS = {
   'event-too-large': 'The engine sent an event without an end.',
 
   // The configuration and what is published
-  'snapshot-published': 'Snapshot {number} was published[: {keys} keys].',
+  'snapshot-published': 'Snapshot {number} was published[, with {keys} live keys].',
   'configuration-changed':
-    '{actor} changed the configuration: {changes} values[; waiting for a restart: {restart}].',
-  'value-changed': '{path} was [{from}, and ]is now {to}.',
+    '{actor} changed the configuration; values that changed: {changes}[; these wait for a restart: {restart}].',
+  'value-changed': '{path} was changed from {before} to {after}.',
+  'value-set': '{path} was set to {after}.',
+  'value-removed': '{path}, which was {before}, was taken out.',
   'configuration-refused': 'A configuration of {actor} was refused: {faults}.',
   'overlay-agreed': 'The file says the same as the live change of {path}, which is not needed any more.',
   'overlay-refused': 'The live change of {path} is refused: {message}.',

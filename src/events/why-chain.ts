@@ -13,7 +13,7 @@ const WENT_OUT = new Set(['sent', 'sent-on-fresh-connection', 'trial']);
 /** Values of one change that are told one by one. */
 const CHANGES_MAX = 50;
 
-type Changed = StoredOrigin & { path: string; from?: unknown; to?: unknown };
+type Changed = StoredOrigin & { path: string; before?: unknown; after?: unknown };
 
 /** A step before it has its place, and the steps that follow from it: they come before it. */
 interface Draft {
@@ -95,10 +95,12 @@ export class Chain {
   /** Every value that a change of the configuration changed, with its place. */
   #tellChanges({ id, at, data }: LedgerEvent, whole: Draft): void {
     if (!Array.isArray(data.changes)) return;
-    for (const { path, from, to, ...origin } of data.changes.slice(0, CHANGES_MAX) as Changed[]) {
-      const figures = { path, from, to, change: id };
+    for (const { path, before, after, ...origin } of data.changes.slice(0, CHANGES_MAX) as Changed[]) {
+      const code =
+        before === undefined ? 'value-set' : after === undefined ? 'value-removed' : 'value-changed';
+      const figures = { path, before, after, change: id };
       const place = Object.keys(origin).length > 0 ? { path, ...origin } : null;
-      this.#add(Date.parse(at), 'configuration', 'value-changed', figures, place, []).effects.push(whole);
+      this.#add(Date.parse(at), 'configuration', code, figures, place, []).effects.push(whole);
     }
   }
 

@@ -58,7 +58,7 @@ function request(afterMs: number, over: Partial<RequestRecord>, steps: Step[] = 
 const changed = event(-7_200_000, 'configuration-changed', 'configuration', {
   actor: 'operator',
   data: {
-    changes: [{ path: 'routes.chat.deadline', from: '5s', to: '2s', file: 'armature.yaml', line: 14 }],
+    changes: [{ path: 'routes.chat.deadline', before: '5s', after: '2s', file: 'armature.yaml', line: 14 }],
     restart: [],
   },
 });

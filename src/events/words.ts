@@ -9,7 +9,7 @@ import { REASONS } from './reasons.ts';
 export function inWords(code: string, figures: Readonly<Record<string, unknown>>): string {
   const sentence = sentenceOf(code);
   if (sentence === undefined) return bare(code, figures);
-  const told = (name: string) => (figures[name] == null ? undefined : shown(name, figures[name]));
+  const told = (name: string) => (isThere(figures[name]) ? shown(name, figures[name]) : undefined);
   return sentence
     .replace(/\[([^\]]*)\]/g, (_, part: string) =>
       namesIn(part).every((name) => told(name) !== undefined) ? part : '',
@@ -33,14 +33,17 @@ function bare(code: string, figures: Readonly<Record<string, unknown>>): string 
   return all.length === 0 ? code : `${code} (${all.join(', ')})`;
 }
 
+function isThere(value: unknown): boolean {
+  return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
+}
+
 /** The end of a figure's name tells its unit. */
 function shown(name: string, value: unknown): string {
   if (typeof value === 'number') {
-    if (/(^ms|Ms)$/.test(name)) return formatDuration(value);
+    if (/(^ms|Ms)$/.test(name)) return value < 10 ? `${Number(value.toFixed(1))}ms` : formatDuration(value);
     if (/(^bytes|Bytes)$/.test(name)) return formatSize(value);
     return String(value);
   }
-  if (Array.isArray(value))
-    return value.length === 0 ? 'none' : value.map((item) => shown('', item)).join(', ');
+  if (Array.isArray(value)) return value.map((item) => shown('', item)).join(', ');
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 }
