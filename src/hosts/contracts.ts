@@ -2,12 +2,13 @@ import type { BackendSettings } from '../config/schema/index.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
+import type { HostSettings } from '../links/messages.ts';
 
 /** What a model host is given to serve one backend with. */
 export interface HostOrder<Backend extends BackendSettings = BackendSettings> {
   /** Its name under `backends`. */
   backend: string;
-  settings: Backend;
+  settings: HostSettings<Backend>;
   clock: Clock;
   random: Random;
   timers: Timers;

@@ -1,15 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { formatFault } from '../config/faults.ts';
-import { loadConfig } from '../config/load.ts';
-import type { Settings } from '../config/schema/index.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { systemTimers } from '../kernel/timers.ts';
 import { connect } from '../links/connect.ts';
 import type { Message } from '../links/link.ts';
-import type { HostToControl } from '../links/messages.ts';
+import type { HostGiven, HostToControl } from '../links/messages.ts';
 import { joinSupervisor } from '../links/part.ts';
 import { socketPath } from '../links/socket-path.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
@@ -22,13 +19,15 @@ import { serveSim } from './sim/index.ts';
 const RETRACT_MS = 250;
 /** How long a host that has nothing to serve yet waits for its clients to end. */
 const STOP_MS = 1000;
+/** How long running requests may finish; the supervisor ends it sooner where `gateway.drain` is shorter. */
+const DRAIN_MS = 600_000;
 
 const timing = { clock: systemClock, timers: systemTimers, random: systemRandom };
 
 /**
- * A model host's process: `host --data DIR --backend NAME -c FILE`. It loads the backend's model, fetching it where it
- * is missing, serves it on a free port of the loopback interface, and tells control where. Ends with 1, having said why,
- * where it cannot.
+ * A model host's process: `host --data DIR --backend NAME --given JSON`, the latter a HostGiven. It loads the model,
+ * fetching it where it is missing, serves it on a free port of the loopback interface, and tells control where. Ends
+ * with 1, having said why, where it cannot.
  */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
@@ -36,22 +35,15 @@ export async function run(args: string[]): Promise<void> {
     options: {
       data: { type: 'string' },
       backend: { type: 'string' },
-      config: { type: 'string', short: 'c' },
+      given: { type: 'string' },
     },
   });
-  const { data, backend, config: file } = values;
-  if (data === undefined || backend === undefined || file === undefined) {
-    throw new Error('host wants --data DIR, --backend NAME and -c FILE');
+  const { data, backend, given } = values;
+  if (data === undefined || backend === undefined || given === undefined) {
+    throw new Error('host wants --data DIR, --backend NAME and --given JSON');
   }
   const part = `host-${backend}`;
   const log = createLogger(part);
-  const loaded = loadConfig(resolve(file));
-  if (!loaded.ok) {
-    for (const fault of loaded.faults) log.fatal(formatFault(fault));
-    process.exitCode = 1;
-    return;
-  }
-  const { settings } = loaded.config;
   const presence = announce(resolve(data), part, backend, () => void leave('orphaned'));
 
   const leaving = new AbortController();
@@ -64,7 +56,7 @@ export async function run(args: string[]): Promise<void> {
     if (server) await pass(RETRACT_MS);
     // What is being fetched ends now, and its clients with it; a model that is being loaded is not waited for.
     else await Promise.race([starting.catch(() => undefined), pass(STOP_MS)]);
-    await server?.close(settings.gateway.drain);
+    await server?.close(DRAIN_MS);
     await presence.close();
     process.exit(0);
   }
@@ -72,7 +64,7 @@ export async function run(args: string[]): Promise<void> {
   process.on('SIGINT', () => void leave('SIGINT'));
 
   const order = { backend, ...timing, note: (note: string) => presence.tell({ address: '', note }) };
-  const starting = serve(settings, order, log, leaving.signal);
+  const starting = serve(JSON.parse(given) as HostGiven, order, log, leaving.signal);
   try {
     server = await starting;
   } catch (error) {
@@ -121,22 +113,18 @@ function announce(dataDir: string, part: string, backend: string, onOrphaned: ()
 }
 
 async function serve(
-  settings: Settings,
+  { backend, model }: HostGiven,
   order: Omit<HostOrder, 'settings'>,
   log: Logger,
   signal: AbortSignal,
 ): Promise<HostServer> {
-  const backend = settings.backends[order.backend];
-  if (backend?.engine === 'sim') return serveSim({ ...order, settings: backend });
-  if (backend?.engine !== 'local') throw new Error(`${order.backend} is no backend with a host`);
-
-  const model = settings.models[backend.model];
+  if (backend.engine === 'sim') return serveSim({ ...order, settings: backend });
   if (!model) throw new Error(`there is no model ${backend.model}`);
   const files = await fetchModel(backend.model, model, { folder: cacheFolder(), log, signal, ...order });
-  const given = { ...order, settings: backend, modelPath: files.modelPath };
-  if (model.format === 'gguf') return (await import('./llama/index.ts')).serveLlama(given);
+  const local = { ...order, settings: backend, modelPath: files.modelPath };
+  if (model.format === 'gguf') return (await import('./llama/index.ts')).serveLlama(local);
   const { serveOnnx } = await import('./onnx/index.ts');
-  return serveOnnx({ ...given, tokenizerPath: tokenizerFor(model.task, files) });
+  return serveOnnx({ ...local, tokenizerPath: tokenizerFor(model.task, files) });
 }
 
 /** A model with a tokenizer makes embeddings unless it is said to take tensors. */

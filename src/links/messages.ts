@@ -1,4 +1,9 @@
-import type { Settings } from '../config/schema/index.ts';
+import type {
+  LocalBackendSettings,
+  ModelSettings,
+  Settings,
+  SimBackendSettings,
+} from '../config/schema/index.ts';
 import type { Fact } from '../events/contracts.ts';
 
 /** What travels between the processes, as JSON lines over Unix sockets in the data directory. */
@@ -89,6 +94,16 @@ export type HostToControl = Hello & {
   /** What it is doing, in words, while it loads. */
   note: string;
 };
+
+/** What a model host works on, as JSON in its arguments. */
+export interface HostGiven {
+  backend: HostSettings<LocalBackendSettings> | HostSettings<SimBackendSettings>;
+  /** Where its files come from; absent for a simulated one. */
+  model?: ModelSettings;
+}
+
+/** Settings of a backend without those that are about the way to it. */
+export type HostSettings<Backend> = Omit<Backend, 'limits' | 'timeouts' | 'hardware' | 'tier'>;
 
 /** What the supervisor keeps running. */
 export interface PartSpec {

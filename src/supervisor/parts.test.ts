@@ -25,18 +25,25 @@ test('control, each worker, and a host for each backend that runs here', () => {
     {
       part: 'host-near',
       role: 'host',
-      args: ['host', '--data', '/d', '--backend', 'near', '-c', '/f.yaml'],
-      revision: expect.any(String),
+      args: ['host', '--data', '/d', '--backend', 'near', '--given', expect.any(String)],
       graceMs,
     },
   ]);
 });
 
+test('a host is given what it works on: the backend and its model, and nothing of the way to it', () => {
+  const given = JSON.parse(parts(settings(), place).at(-1)!.args.at(-1)!);
+  expect(given).toEqual({
+    backend: { engine: 'local', model: 'small', host: { sequences: 4, contextTokensMax: 2048 } },
+    model: { format: 'gguf', from: [{ source: 'file:/m.gguf' }] },
+  });
+});
+
 test('a host is started anew when its model changes, not when only the way to it does', () => {
-  const revision = (overrides: object) => parts(settings(overrides), place).at(-1)?.revision;
-  const before = revision({});
+  const args = (overrides: object) => parts(settings(overrides), place).at(-1)?.args;
+  const before = args({});
   expect(
-    revision({ backends: { near: { engine: 'local', model: 'small', limits: { concurrency: 3 } } } }),
-  ).toBe(before);
-  expect(revision({ models: { small: { format: 'gguf', from: ['file:/other.gguf'] } } })).not.toBe(before);
+    args({ backends: { near: { engine: 'local', model: 'small', limits: { concurrency: 3 } } } }),
+  ).toEqual(before);
+  expect(args({ models: { small: { format: 'gguf', from: ['file:/other.gguf'] } } })).not.toEqual(before);
 });

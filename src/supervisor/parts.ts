@@ -1,6 +1,10 @@
-import { createHash } from 'node:crypto';
-import type { BackendSettings, Settings } from '../config/schema/index.ts';
-import type { PartSpec } from '../links/messages.ts';
+import type {
+  BackendSettings,
+  LocalBackendSettings,
+  Settings,
+  SimBackendSettings,
+} from '../config/schema/index.ts';
+import type { HostGiven, PartSpec } from '../links/messages.ts';
 
 /** How long a part may take to leave when nothing runs in it any more. */
 const LEAVE_MS = 5000;
@@ -27,29 +31,26 @@ export function parts(settings: Settings, place: Place): PartSpec[] {
   }
   for (const [name, backend] of Object.entries(settings.backends)) {
     if (!isHosted(backend)) continue;
-    const args = ['host', ...data, '--backend', name, ...file];
-    wanted.push({
-      part: `host-${name}`,
-      role: 'host',
-      args,
-      revision: revisionOf(settings, backend),
-      graceMs,
-    });
+    const given = JSON.stringify(hostGiven(settings, backend));
+    const args = ['host', ...data, '--backend', name, '--given', given];
+    wanted.push({ part: `host-${name}`, role: 'host', args, graceMs });
   }
   return wanted;
 }
 
+type HostedSettings = LocalBackendSettings | SimBackendSettings;
+
 /** Whether a backend is served by a host of ours instead of an engine that runs elsewhere. */
-export function isHosted(backend: BackendSettings): boolean {
+export function isHosted(backend: BackendSettings): backend is HostedSettings {
   return backend.engine === 'local' || backend.engine === 'sim';
 }
 
-/** Changes with whatever the host was started on, so that it is started anew then and left alone otherwise. */
-function revisionOf(settings: Settings, backend: BackendSettings): string {
-  const model = backend.engine === 'local' ? settings.models[backend.model] : undefined;
+/**
+ * What a host works on. It reads no file, so that what was changed live holds for it as for everybody; and as it is an
+ * argument, a host is started anew when it changes, and left alone when only the way to it does.
+ */
+function hostGiven(settings: Settings, backend: HostedSettings): HostGiven {
   const { limits: _limits, timeouts: _timeouts, hardware: _hardware, tier: _tier, ...own } = backend;
-  return createHash('sha256')
-    .update(JSON.stringify([own, model]))
-    .digest('hex')
-    .slice(0, 16);
+  const model = own.engine === 'local' ? settings.models[own.model] : undefined;
+  return { backend: own, ...(model && { model }) };
 }
