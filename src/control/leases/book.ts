@@ -15,6 +15,8 @@ interface Holder {
   owed: number;
   /** Undefined while the worker may think otherwise: it declares a key that it forgot a moment ago. */
   pressed: boolean | undefined;
+  /** When it was last granted a unit, as a count of grants. */
+  granted: number;
 }
 
 /**
@@ -30,6 +32,7 @@ export class LeaseBook {
   readonly #send: (boot: string, message: LeaseMessage) => void;
   /** Nothing is granted before `open`: a book that was just made does not know yet what living workers hold. */
   #opened = false;
+  #grants = 0;
 
   constructor(send: (boot: string, message: LeaseMessage) => void) {
     this.#send = send;
@@ -50,7 +53,14 @@ export class LeaseBook {
   learn(boot: string, holdings: Record<string, number>): void {
     for (const [key, holders] of this.#keys) if (!(key in holdings)) holders.delete(boot);
     for (const [key, held] of Object.entries(holdings)) {
-      this.#holders(key).set(boot, { held, want: held, total: undefined, owed: 0, pressed: false });
+      this.#holders(key).set(boot, {
+        held,
+        want: held,
+        total: undefined,
+        owed: 0,
+        pressed: false,
+        granted: 0,
+      });
     }
     for (const key of [...this.#keys.keys()]) this.#balance(key);
   }
@@ -101,7 +111,7 @@ export class LeaseBook {
     const holders = this.#holders(key);
     let holder = holders.get(boot);
     if (!holder) {
-      holder = { held: 0, want: 0, total: undefined, owed: 0, pressed: undefined };
+      holder = { held: 0, want: 0, total: undefined, owed: 0, pressed: undefined, granted: 0 };
       holders.set(boot, holder);
     }
     return holder;
@@ -157,6 +167,7 @@ export class LeaseBook {
 
   #grant(boot: string, key: string, holder: Holder, units: number): void {
     holder.held += units;
+    holder.granted = ++this.#grants;
     this.#send(boot, { type: 'lease-grant', key, units });
   }
 }
@@ -166,6 +177,10 @@ function isShort(holder: Holder): boolean {
 }
 
 function sharesOf(all: [string, Holder][], total: number): number[] {
-  const claims = all.map(([, { want, held }]) => ({ units: Math.max(want, held), holdsNone: held === 0 }));
+  // Units go round where there are too few: those that hold none come before the others, the longest without one first.
+  const claims = all.map(([, { want, held, granted }]) => ({
+    units: Math.max(want, held),
+    rank: held === 0 ? -granted : Number.NEGATIVE_INFINITY,
+  }));
   return fairShares(total, claims);
 }

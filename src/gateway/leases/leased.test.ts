@@ -248,6 +248,22 @@ test('a limit that changes is never exceeded by more than was held before, and i
   );
 });
 
+test.each([1, 2, 3, 4, 7])('%i units go round among three workers that never have enough', (total) => {
+  const world = new World(total);
+  const served = world.workers.map(() => 0);
+  for (let round = 0; round < 60; round++) {
+    for (const worker of world.workers) while (worker.waiting < 5) worker.come();
+    world.settle();
+    world.workers.forEach((worker, index) => {
+      served[index]! += worker.running;
+      while (worker.running > 0) worker.end();
+    });
+    world.settle();
+  }
+  expect(served.reduce((a, b) => a + b)).toBeGreaterThanOrEqual(60 * total);
+  for (const count of served) expect(count).toBeGreaterThanOrEqual(Math.floor((60 * total) / 3 / 2));
+});
+
 test('a worker alone holds the whole limit after one ask, and goes on while control is away', () => {
   const world = new World(4);
   world.settle();
