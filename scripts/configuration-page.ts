@@ -211,7 +211,8 @@ Maps are merged by key, everything else is replaced; lists are replaced whole. \
 place and below. The result is checked whole, and one fault refuses all of it. What was changed so survives restarts and
 shows who did it; the file stays what is meant: where it is edited at the same place later, the file is right, and the
 live change is refused aloud. No secret can be given so, and only references that the files use already. \`gateway.listen\`,
-\`admin.listen\`, their \`tls\`, \`store.url\` and \`coordination.url\` take effect with the next start, and the answer says so.
+\`admin.listen\`, their \`tls\` and \`coordination.url\` take effect with the next start, and the answer says so; \`store.url\` can be
+changed in the file only. \`armature check\` tells what was changed live.
 
 ${sections.map(([name, schema]) => sectionOf(name, schema)).join('\n\n')}
 `;

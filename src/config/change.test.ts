@@ -123,6 +123,7 @@ describe('a live change', () => {
   it('names what waits for the next start', () => {
     const { restart } = new Running().change('gateway: { listen: "127.0.0.1:1", drain: 1s }');
     expect(restart).toEqual(['gateway.listen']);
+    expect(new Running().refuse('store: { url: "sqlite:x.db" }')).toMatch(/in the file only/);
   });
 
   it('is refused whole, with every fault and its place in the request', () => {

@@ -64,7 +64,7 @@ export function readChange(
   const before = applyOverlays(files, overlays, io);
   const leaves = leavesOf(parsed.data, []);
   const removed = overlays.filter(({ path }) => leaves.some((leaf) => replaces(leaf, readPath(path) ?? [])));
-  faults.push(...futile(leaves, overlays, sources));
+  faults.push(...futile(leaves, overlays, sources), ...rooted(leaves, sources));
 
   const shown = maskSecrets(files.document, files.secrets);
   const wanted = leaves.filter(({ value }) => value !== null).map((leaf) => toOverlay(leaf, shown, by));
@@ -117,6 +117,15 @@ function futile(leaves: readonly Leaf[], overlays: readonly Overlay[], sources: 
   return nothing.map(({ path }) => {
     const message = 'null takes back a live change, and nothing was changed live here';
     return sources.fault({ code: 'unknown-name', path, at: 'key', message });
+  });
+}
+
+/** Refuses to move what live changes are themselves kept in. */
+function rooted(leaves: readonly Leaf[], sources: Sources): Fault[] {
+  const moved = leaves.filter(({ path, value }) => value !== null && isWithin(path, ['store', 'url']));
+  return moved.map(({ path }) => {
+    const message = 'live changes are kept in this store: it can be changed in the file only';
+    return sources.fault({ code: 'contradiction', path, at: 'key', message });
   });
 }
 

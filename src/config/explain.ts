@@ -36,7 +36,7 @@ export function explain(issue: Issue, context: Context, base: Path = []): Draft[
       },
     ];
   }
-  if (value === undefined) return missing(issue, path, context);
+  if (value === undefined) return misspelt(path, context) ?? missing(issue, path, context);
   if (issue.code === 'invalid_union') return union(issue, path, schema, value, context);
   return [badValue(expectation(issue, schema), path, context, hintFor(issue, schema, value))];
 }
@@ -61,6 +61,26 @@ function unknownKey(key: string, path: Path, schema: Schema | undefined, value: 
 
 function keysOf(schema: Schema): string[] {
   return Object.keys(definition(schema).shape ?? {});
+}
+
+/** The key of a map that was probably meant by one that is missing. */
+export function strayFor(key: string, map: unknown): string | undefined {
+  return isMap(map) ? Object.keys(map).find((stray) => nearest(stray, [key]) === key) : undefined;
+}
+
+/** The key that says of which kind a map is, misspelt: no other key of the map can be judged without it. */
+function misspelt(path: Path, { document }: Context): Draft[] | undefined {
+  const key = String(path.at(-1));
+  const above = path.slice(0, -1);
+  const { schema, value } = lookUp(settingsSchema, document, above);
+  if (!schema || definition(bare(schema)).discriminator !== key) return undefined;
+  const stray = strayFor(key, value);
+  if (stray === undefined) return undefined;
+  const message = `unknown key ${JSON.stringify(stray)}`;
+  const hint = `did you mean "${key}"?`;
+  return [
+    { code: 'unknown-key', path: [...above, stray], at: 'key', message, expected: key, found: stray, hint },
+  ];
 }
 
 /** A key that must be there; told at the map that lacks it, unless it is there misspelt and told as unknown. */

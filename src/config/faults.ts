@@ -11,8 +11,7 @@ export type FaultCode =
   | 'bad-value'
   | 'bad-name'
   | 'unknown-name'
-  | 'contradiction'
-  | 'overlay-conflict';
+  | 'contradiction';
 
 export interface Fault {
   code: FaultCode;
@@ -41,7 +40,7 @@ export interface Excerpt {
 
 /** Something that is no fault, but must not go unsaid. */
 export interface Notice {
-  code: 'no-effect-yet' | 'empty' | 'looks-wrong' | 'overlay';
+  code: 'no-effect-yet' | 'empty' | 'looks-wrong' | 'live-change';
   file: string;
   line: number;
   column: number;

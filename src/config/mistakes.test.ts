@@ -56,6 +56,20 @@ describe('a mistake, and what its maker is told', () => {
     `);
   });
 
+  it('a misspelt "engine"', () => {
+    expect(seen('backends:\n  b1: { engin: sim, profil: {} }\n')).toMatchInlineSnapshot(`
+      "armature.yaml:2:9: backends.b1.engin: unknown key "engin"
+          b1: { engin: sim, profil: {} }
+                ^^^^^
+        hint: did you mean "engine"?
+      armature.yaml:2:21: backends.b1.profil: unknown key "profil" of a backend with engine sim
+          b1: { engin: sim, profil: {} }
+                            ^^^^^^
+        hint: did you mean "profile"?
+      2 faults in the configuration"
+    `);
+  });
+
   it('a key that is missing', () => {
     expect(
       seen(`backends:\n  b1:\n    engine: vllm\n    endpoints: ["http://h/v1"]\n`),

@@ -1,9 +1,10 @@
 import type { core } from 'zod';
 import { crossCheck, type Sound } from './checks.ts';
-import { explain } from './explain.ts';
+import { explain, strayFor } from './explain.ts';
 import type { Fault, Notice } from './faults.ts';
+import { nearest } from './nearest.ts';
 import { formatPath, type Path } from './places.ts';
-import { type Settings, settingsSchema } from './schema/index.ts';
+import { OIP_ENGINES, OPENAI_ENGINES, type Settings, settingsSchema } from './schema/index.ts';
 import { at, isMap } from './shape.ts';
 import type { Draft, Sources } from './sources.ts';
 
@@ -41,17 +42,28 @@ function explainAll(document: Record<string, unknown>, issues: core.$ZodIssue[],
   const drafts = issues.flatMap((issue) => explain(issue, { document, sources }));
   const corrected = structuredClone(document);
   const names = new Set<string>();
-  for (const { path, hint } of drafts) {
-    const [section, name, key, ...more] = path;
-    const backend = at(corrected[String(section)], name ?? '');
-    if (section !== 'backends' || key !== 'engine' || more.length > 0 || !isMap(backend)) continue;
-    backend['engine'] = /^did you mean "(.+)"\?$/.exec(hint ?? '')?.[1] ?? 'openai';
-    names.add(String(name));
+  for (const { code, path } of issues) {
+    const [section, name, key] = path as Path;
+    const backend = at(corrected['backends'], name ?? '');
+    if (code !== 'invalid_union' || section !== 'backends' || path.length !== 3 || key !== 'engine') continue;
+    if (isMap(backend) && correctEngine(backend)) names.add(String(name));
   }
   if (names.size === 0) return drafts;
   const again = settingsSchema.safeParse(corrected).error?.issues ?? [];
   const inside = again.filter(({ path }) => path[0] === 'backends' && names.has(String(path[1])));
   return [...drafts, ...inside.flatMap((issue) => explain(issue, { document: corrected, sources }))];
+}
+
+const ENGINES = [...OPENAI_ENGINES, ...OIP_ENGINES, 'local', 'sim'];
+
+/** Gives a backend the engine that was probably meant; false where nothing tells which. */
+function correctEngine(backend: Record<string, unknown>): boolean {
+  const stray = backend['engine'] === undefined ? strayFor('engine', backend) : 'engine';
+  const said = stray === undefined ? undefined : backend[stray];
+  if (stray !== undefined) delete backend[stray];
+  const engine = typeof said === 'string' ? nearest(said, ENGINES) : undefined;
+  if (engine !== undefined) backend['engine'] = engine;
+  return engine !== undefined;
 }
 
 /** What remains when everything faulty is left out; undefined where nothing can be made of it. */
