@@ -1,0 +1,68 @@
+import { beforeEach, expect, test } from 'vitest';
+import type { HostToControl } from '../links/messages.ts';
+import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
+
+let changed: string[];
+beforeEach(() => {
+  changed = [];
+});
+
+function hosts(remembered: RememberedHost[] = []): Hosts {
+  return new Hosts(remembered, (backend) => changed.push(backend));
+}
+
+function hello(address: string, pid = 1): HostToControl {
+  return {
+    type: 'hello',
+    role: 'host',
+    part: 'host-near',
+    pid,
+    boot: `b${pid}`,
+    backend: 'near',
+    address,
+    note: 'loading',
+  };
+}
+
+function link(): HostLink {
+  return { onMessage: undefined, onClose: undefined } as unknown as HostLink;
+}
+
+test('an address counts from when it is told until its host leaves', () => {
+  const all = hosts();
+  const near = link();
+  all.accept(near, hello(''));
+  expect([all.addresses('near'), changed, all.peers[0]?.note]).toEqual([[], [], 'loading']);
+  near.onMessage?.(hello('http://near/v1'));
+  near.onMessage?.(hello('http://near/v1'));
+  expect([all.addresses('near'), changed]).toEqual([['http://near/v1'], ['near']]);
+  near.onClose?.(undefined);
+  expect([all.addresses('near'), changed]).toEqual([[], ['near', 'near']]);
+});
+
+test('a host that loads and leaves changes nothing', () => {
+  const all = hosts();
+  const near = link();
+  all.accept(near, hello(''));
+  near.onClose?.(undefined);
+  expect(changed).toEqual([]);
+});
+
+test('a remembered host is used before it has connected, and no longer when it does not', () => {
+  const known = { backend: 'near', pid: 1, address: 'http://near/v1' };
+  const back = hosts([known]);
+  expect(back.addresses('near')).toEqual(['http://near/v1']);
+  back.accept(link(), hello('http://near/v1'));
+  back.forget();
+  expect([back.addresses('near'), changed]).toEqual([['http://near/v1'], []]);
+
+  const gone = hosts([known]);
+  gone.forget();
+  expect([gone.addresses('near'), changed]).toEqual([[], ['near']]);
+});
+
+test('a remembered host that comes back at another address is reached there alone', () => {
+  const all = hosts([{ backend: 'near', pid: 1, address: 'http://old/v1' }]);
+  all.accept(link(), hello('http://new/v1'));
+  expect([all.addresses('near'), changed]).toEqual([['http://new/v1'], ['near']]);
+});

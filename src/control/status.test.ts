@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest';
+import { settingsSchema } from '../config/schema/index.ts';
+import type { WorkerState } from '../links/messages.ts';
+import type { GatewayPeer } from './gateways.ts';
+import { type Gathered, statusOf } from './status.ts';
+
+const A = 'http://a/v1';
+const settings = settingsSchema.parse({
+  gateway: { workers: 3 },
+  backends: {
+    b1: { engine: 'vllm', model: 'm', endpoints: [A] },
+    near: { engine: 'sim' },
+  },
+  routes: { chat: { targets: [{ backend: 'b1' }], ladder: [{ backend: 'near' }, { answer: 'busy' }] } },
+});
+
+function worker(worker: number, state: Partial<WorkerState> | undefined): Gathered['workers'][number] {
+  const peer: GatewayPeer = {
+    part: `gateway-${worker}`,
+    worker,
+    pid: 100 + worker,
+    boot: `${worker}`,
+    send: () => true,
+  };
+  if (!state) return { peer, state: undefined };
+  const idle = {
+    worker,
+    pid: peer.pid,
+    snapshot: 4,
+    draining: false,
+    inflight: 0,
+    factsWaiting: 0,
+    routes: [],
+    endpoints: [],
+  };
+  return { peer, state: { ...idle, ...state } };
+}
+
+function gathered(more: Partial<Gathered> = {}): Gathered {
+  return {
+    at: '2026-01-02T03:04:05.678Z',
+    settings,
+    snapshot: { number: 4, event: 'ev_1', at: '2026-01-02T03:04:05.678Z' },
+    configuration: { file: '/a.yaml', overlays: [], notices: [], restart: [] },
+    workers: [0, 1, 2].map((it) => worker(it, { routes: [{ route: 'chat', ready: true, waiting: 1 }] })),
+    hosts: [{ backend: 'near', pid: 7, address: 'http://near/v1', note: '' }],
+    endpoints: { b1: [A], near: ['http://near/v1'] },
+    health: {},
+    ledger: { events: 1, bytes: 2, trouble: undefined, lost: 0 },
+    ...more,
+  };
+}
+
+const seen = (state: WorkerState['endpoints'][number]['state'], more: object = {}): Partial<WorkerState> => ({
+  routes: [{ route: 'chat', ready: true, waiting: 0 }],
+  endpoints: [{ backend: 'b1', endpoint: A, inflight: 2, limit: 4, state, ...more }],
+});
+
+test('all is well when every worker answers and every route is ready', () => {
+  const status = statusOf(gathered());
+  expect(status.trouble).toEqual([]);
+  expect(status.routes).toEqual([
+    {
+      route: 'chat',
+      ready: true,
+      waiting: 3,
+      targets: [{ backend: 'b1', weight: 1 }],
+      ladder: ['near', 'answer'],
+    },
+  ]);
+  expect(status.backends.map(({ backend, host }) => [backend, host?.state])).toEqual([
+    ['b1', undefined],
+    ['near', 'serving'],
+  ]);
+});
+
+test('of what several workers and the probes say of an endpoint the worst is shown, and figures add up', () => {
+  const workers = [
+    worker(0, seen('well')),
+    worker(1, seen('cooling', { forMs: 900 })),
+    worker(2, seen('open', { forMs: 400 })),
+  ];
+  const endpoint = (health: Gathered['health']) =>
+    statusOf(gathered({ workers, health })).backends[0]!.endpoints[0];
+  expect(endpoint({})).toEqual({
+    endpoint: A,
+    state: 'open',
+    probe: 'unknown',
+    inflight: 6,
+    limit: 12,
+    forMs: 900,
+  });
+  expect(endpoint({ [`b1|${A}`]: 'unwell' })?.state).toBe('unwell');
+  expect(endpoint({ [`b1|${A}`]: 'well' })?.state).toBe('open');
+});
+
+test('what is wrong is told in words, workers and routes first', () => {
+  const { trouble, workers } = statusOf(
+    gathered({
+      workers: [
+        worker(0, undefined),
+        worker(2, { ...seen('unwell'), routes: [{ route: 'chat', ready: false, waiting: 0 }] }),
+      ],
+      hosts: [{ backend: 'near', pid: 7, address: '', note: 'fetching 40 %' }],
+      endpoints: { b1: [A], near: [] },
+      configuration: {
+        file: '/a.yaml',
+        overlays: [],
+        notices: [],
+        restart: [],
+        refused: { at: '2026-01-02T03:04:05.678Z', event: 'ev_2', faults: ['one', 'two'] },
+      },
+      ledger: { events: 1, bytes: 2, trouble: 'disk is full', lost: 3 },
+    }),
+  );
+  expect(workers.map(({ part, state }) => `${part} ${state}`)).toEqual([
+    'gateway-0 silent',
+    'gateway-1 down',
+    'gateway-2 serving',
+  ]);
+  expect(trouble.map(({ what }) => what)).toEqual([
+    'worker-silent',
+    'worker-down',
+    'route-not-ready',
+    'endpoint-unwell',
+    'host-loading',
+    'ledger-trouble',
+    'events-lost',
+    'configuration-refused',
+  ]);
+  expect(trouble[4]?.message).toBe('The host of backend near does not serve yet: fetching 40 %.');
+});
