@@ -22,7 +22,7 @@ async function opened(store: Store) {
     store,
     clock: time,
     timers: time,
-    random: seededRandom(1),
+    random,
     log: silent,
   });
   return Snapshots.open(ledger);
