@@ -13,7 +13,7 @@ import { Listener } from './listener/index.ts';
 import { Path } from './path.ts';
 import { Sequences } from './sequences.ts';
 import { World } from './state/world.ts';
-import { openUndici } from './transport/undici.ts';
+import { openHttp1 } from './transport/http1/index.ts';
 
 export interface WorkerOptions {
   dataDir: string;
@@ -61,7 +61,7 @@ export class Worker {
       },
     });
     const { leases, facts } = this.#link;
-    this.#world = new World({ clock, random, timers, leases, openTransport: openUndici });
+    this.#world = new World({ clock, random, timers, leases, openTransport: openHttp1 });
     const metrics = workerMetrics(this.#registry, () => this.#gauges());
     const watch = new EndpointWatch({ clock, random, facts, world: this.#world });
     this.#path = new Path({

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller, HeaderList } from '../contracts.ts';
 
 const EMPTY = Buffer.alloc(0);
+const JOINED_BYTES_MAX = 16 * 1024;
 
 /** A caller on a node:http connection. */
 export class HttpCaller implements Caller {
@@ -46,7 +47,10 @@ export class HttpCaller implements Caller {
     if (response.headersSent || response.destroyed) return;
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
     response.writeHead(status, [...headers, 'content-length', String(bytes)]);
-    response.end(body);
+    // Head and a small body leave in one write when both are strings.
+    if (typeof body !== 'string' && bytes <= JOINED_BYTES_MAX)
+      response.end(body.toString('latin1'), 'latin1');
+    else response.end(body);
   }
 
   open(status: number, headers: HeaderList): void {
