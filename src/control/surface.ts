@@ -67,10 +67,7 @@ export function surfaceOf(options: {
     revokeKey: async (id, actor) => orThrow(await keys.revoke(id, actor)),
     events: (asked) => eventsOf(ledger, asked),
     why: async (id) => {
-      const found = await why(
-        { store: ledger.store, find: (event, withinMs) => ledger.find(event, withinMs) },
-        id,
-      );
+      const found = await why(ledger, id);
       if (!found) throw new ApiFault(404, 'not_found', nothingKnown(id));
       return found;
     },
