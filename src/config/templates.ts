@@ -58,6 +58,7 @@ function collect(node: unknown, bound: Set<string>, free: Set<string>): void {
   // What is set stays set for the rest of the template: a name is called free only where it surely is.
   for (const name of boundBy(type, members)) bound.add(name);
   for (const [member, value] of Object.entries(members)) {
+    if (member === 'operator') continue; // a word such as `and`
     if (type === 'MemberExpression' && member === 'property' && !members['computed']) continue;
     if (NO_VARIABLE[type]?.includes(member)) collect(argumentsOf(value), bound, free);
     else collect(value, bound, free);
