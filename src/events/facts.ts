@@ -11,12 +11,14 @@ const TYPES: Record<Outcome, string> = {
 
 /**
  * The event that a worker's fact becomes. A request's event carries the request's own id, so that whatever follows from
- * it can name it as its cause; its data is the record. `makeId` makes the ids of groups, which have none.
+ * it can name it as its cause; its data is the record. `makeId` makes the ids of groups, which have none. Throws for what
+ * is no fact.
  */
 export function eventOf(fact: Fact, makeId: (wallMs: number) => string): LedgerEvent {
   switch (fact.kind) {
     case 'event':
-      return fact.event;
+      // Its time is that of the ledger from here on.
+      return { ...fact.event, at: new Date(fact.event.at).toISOString() };
     case 'request': {
       const { record } = fact;
       return {

@@ -135,6 +135,27 @@ test('leaves batches with their workers while the store is in trouble', async ()
   expect(await read(await openEvents(ledger, {}))).toEqual([1]);
 });
 
+test('gives up what cannot be stored at all, and holds up nothing for it', async () => {
+  const circle: Record<string, unknown> = {};
+  circle.circle = circle;
+  ledger.append({ ...noted(1), data: circle });
+  await ledger.flushed();
+  const timeless = { ...ledger.event(noted(2)), at: 'never' };
+  await ledger.storeFacts('boot', 1, [{ kind: 'event', event: timeless }]);
+  await ledger.storeFacts('boot', 1, [{ kind: 'event', event: timeless }]);
+  await ledger.flushed();
+  await ledger.storeFacts('boot', 2, [{ kind: 'event', event: ledger.event(noted(3)) }]);
+  expect([ledger.trouble, ledger.waiting, ledger.lost]).toEqual([undefined, 0, 3]);
+  expect(told).toEqual(new Array(3).fill('events that cannot be stored are lost'));
+  const events = await store.ledger.events({ order: 'asc', limit: 10 });
+  expect(events.map(({ event }) => [event.type, event.data.n ?? event.data.count])).toEqual([
+    ['events-lost', 1],
+    ['events-lost', 1],
+    ['events-lost', 1],
+    ['worker-died', 3],
+  ]);
+});
+
 test('backs off up to half a minute', async () => {
   const broken = breakStore();
   ledger.append(noted(1));

@@ -82,8 +82,7 @@ export class LedgerService {
   append(draft: EventDraft): LedgerEvent {
     const event = this.event(draft);
     if (this.#closed || this.#waiting.length >= WAITING_MAX) {
-      this.#lost++;
-      this.#untold++;
+      this.#lose(1);
     } else {
       this.#waiting.push(event);
       this.#write();
@@ -97,11 +96,14 @@ export class LedgerService {
    */
   async storeFacts(boot: string, sequence: number, facts: readonly Fact[]): Promise<void> {
     if (this.#trouble && this.#options.clock.mono() < this.#retryAt) throw this.#trouble;
-    const events = facts.map((fact) => eventOf(fact, this.#makeId));
     try {
+      const events = facts.map((fact) => eventOf(fact, this.#makeId));
       await this.store.ledger.storeBatch(boot, sequence, events);
     } catch (error) {
-      throw this.#failed(error);
+      if (isTrouble(error)) throw this.#failed(error);
+      // Sent again it would be no better, and hold up all that comes after it.
+      this.#giveUp(facts.length, error);
+      await this.store.ledger.storeBatch(boot, sequence, []);
     }
     this.#recovered();
   }
@@ -164,17 +166,29 @@ export class LedgerService {
       try {
         await this.store.ledger.append(events);
       } catch (error) {
-        this.#failed(error);
-        return;
+        if (isTrouble(error)) {
+          this.#failed(error);
+          return;
+        }
+        this.#giveUp(events.length, error);
       }
       this.#waiting.splice(0, events.length);
       this.#recovered();
     }
   }
 
-  #failed(error: unknown): StoreError {
-    const trouble =
-      error instanceof StoreError ? error : new StoreError('failed', String(error), { cause: error });
+  #lose(count: number): void {
+    this.#lost += count;
+    this.#untold += count;
+  }
+
+  /** It is not the store that is in trouble: these cannot be stored at all, which is a fault in Armature. */
+  #giveUp(count: number, error: unknown): void {
+    this.#lose(count);
+    this.#options.log.error({ err: error, count }, 'events that cannot be stored are lost');
+  }
+
+  #failed(trouble: StoreError): StoreError {
     const backOffMs = Math.min(RETRY_MS_MAX, RETRY_MS_FIRST * 2 ** this.#failures++);
     this.#trouble = trouble;
     this.#retryAt = this.#options.clock.mono() + backOffMs;
@@ -188,10 +202,11 @@ export class LedgerService {
   }
 
   #recovered(): void {
-    if (!this.#trouble) return;
-    this.#trouble = undefined;
-    this.#failures = 0;
-    this.#options.log.warn({ lost: this.#lost }, 'the ledger is written again');
+    if (this.#trouble) {
+      this.#trouble = undefined;
+      this.#failures = 0;
+      this.#options.log.warn({ lost: this.#lost }, 'the ledger is written again');
+    }
     const count = this.#untold;
     this.#untold = 0;
     if (count > 0) {
@@ -199,4 +214,9 @@ export class LedgerService {
     }
     this.#write();
   }
+}
+
+/** Whether the store itself is in trouble, rather than what it was to store. */
+function isTrouble(error: unknown): error is StoreError {
+  return error instanceof StoreError && error.trouble !== 'conflict';
 }
