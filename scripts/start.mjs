@@ -1,13 +1,18 @@
-// `npm start`: real answers on this machine, in one command. Runs on any Node from 20.
+// `npm start [-- -c FILE] [--data DIR]`: real answers on this machine, in one command. Runs on any Node from 20.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import { installPackages, nodePath, root } from './packages.mjs';
 
 const armature = join(root, 'bin', 'armature');
-const config = join(root, 'examples', 'quickstart', 'armature.yaml');
-const data = join(root, '.armature');
+const { config, data } = parseArgs({
+  options: {
+    config: { type: 'string', short: 'c', default: join('examples', 'quickstart', 'armature.yaml') },
+    data: { type: 'string', default: '.armature' },
+  },
+}).values;
 const POLL_MS = 200;
 const begun = performance.now();
 
@@ -69,7 +74,7 @@ function read(name) {
 }
 
 function readText(name) {
-  const path = join(data, 'run', name);
+  const path = resolve(root, data, 'run', name);
   return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined;
 }
 
@@ -87,6 +92,6 @@ Armature answers at ${address} (after ${seconds} s). In another terminal, try:
     -d '{"model": "embeddings", "input": "The unseen scaffolding behind intelligent machines"}'
 
 Every answer carries x-armature-id; \`bin/armature why ID\` tells how it came about.
-The configuration is examples/quickstart/armature.yaml. Ctrl-C stops everything.
+The configuration is ${config}. Ctrl-C stops everything.
 `;
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   mkdtempSync,
@@ -9,11 +9,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFailed, vi } from 'vitest';
+import { freePort } from '../upstream/armature.ts';
+import { killRemains } from '../upstream/parts.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** No Node that is new enough is on this PATH: the package must bring its own. */
@@ -21,7 +22,6 @@ const env = { PATH: '/usr/bin:/bin', HOME: tmpdir() };
 
 let home: string;
 let command: string;
-let up: ChildProcess | undefined;
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'armature-package-'));
@@ -59,20 +59,8 @@ beforeAll(async () => {
   );
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-afterAll(async () => {
-  if (up && up.exitCode === null) {
-    up.kill('SIGKILL');
-    await once(up, 'exit');
-  }
+afterAll(() => {
+  killRemains(join(home, '.armature'));
   rmSync(home, { recursive: true, force: true });
 });
 
@@ -94,7 +82,7 @@ describe('the package, installed elsewhere', () => {
     const log = join(home, 'log');
     onTestFailed(() => console.error(readFileSync(log, 'utf8')));
     const written = openSync(log, 'w');
-    up = spawn(command, ['up', '-c', 'armature.yaml'], {
+    const up = spawn(command, ['up', '-c', 'armature.yaml', '--data', join(home, '.armature')], {
       cwd: home,
       env,
       stdio: ['ignore', written, written],
