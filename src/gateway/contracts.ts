@@ -96,8 +96,10 @@ export interface Leases {
   /** Says that the limit of `key` is `total` for all workers together. */
   declare(key: string, total: number): void;
   forget(key: string): void;
-  /** Takes a unit; false when none is free here. `waiting` more are asked for then. */
+  /** Takes a unit; false when none is free here. `waiting` is how many wait for one, this one included; they are asked for. */
   take(key: string, waiting: number): boolean;
+  /** Says how many wait for a unit where none was tried to be taken. */
+  want(key: string, waiting: number): void;
   give(key: string): void;
   used(key: string): number;
   /** Units held here, used or not. */

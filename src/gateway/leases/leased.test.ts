@@ -33,8 +33,8 @@ class Worker {
   }
 
   come(): void {
-    this.waiting++;
-    this.pull();
+    if (this.leases.take(KEY, this.waiting + 1)) this.running++;
+    else this.waiting++;
   }
 
   end(): void {
@@ -45,10 +45,17 @@ class Worker {
   }
 
   pull(): void {
-    while (this.waiting > 0 && this.leases.take(KEY, this.waiting)) {
+    while (this.waiting > 0 && this.leases.used(KEY) < this.leases.held(KEY)) {
+      if (!this.leases.take(KEY, this.waiting)) break;
       this.waiting--;
       this.running++;
     }
+    if (this.waiting > 0) this.leases.want(KEY, this.waiting);
+  }
+
+  /** Whoever waits gives up. */
+  giveUp(): void {
+    this.waiting = 0;
   }
 
   /** The end of a turn of its loop. */
@@ -164,6 +171,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(fc.constant('workerDies' as const), worker) },
   { weight: 1, arbitrary: fc.tuple(fc.constant('controlDies' as const), worker) },
   { weight: 1, arbitrary: fc.tuple(fc.constant('controlBorn' as const), worker) },
+  { weight: 1, arbitrary: fc.tuple(fc.constant('giveUp' as const), worker) },
   { weight: 1, arbitrary: fc.tuple(fc.constant('forget' as const), worker) },
   { weight: 1, arbitrary: fc.tuple(fc.constant('declare' as const), worker) },
 );
@@ -172,6 +180,7 @@ function take(world: World, [what, index]: [string, number]): void {
   const at = world.workers[index]!;
   if (what === 'come') at.come();
   else if (what === 'end') at.end();
+  else if (what === 'giveUp') at.giveUp();
   else if (what === 'turn') at.turn();
   else if (what === 'up') world.deliverUp(index);
   else if (what === 'down') world.deliverDown(index);

@@ -14,7 +14,7 @@ interface Held {
   pressed: boolean;
   /** What control was last told that this worker could use. */
   told: number;
-  /** A take has failed since the last time that units came free; so many more could be used. */
+  /** How many more could be used, as was last said. */
   short: number;
   /** Settled at the end of this turn. */
   touched: boolean;
@@ -79,11 +79,19 @@ export class ControlLeases implements Leases {
     if (!held || held.forgotten) return false;
     if (held.used < Math.min(held.held, held.total)) {
       held.used++;
+      held.short = Math.max(0, waiting - 1);
       return true;
     }
     held.short = Math.max(1, waiting);
     this.#touch(key, held);
     return false;
+  }
+
+  want(key: string, waiting: number): void {
+    const held = this.#keys.get(key);
+    if (!held || held.forgotten || held.short === waiting) return;
+    held.short = waiting;
+    this.#touch(key, held);
   }
 
   give(key: string): void {
@@ -166,6 +174,8 @@ export class ControlLeases implements Leases {
       if (!held) continue;
       held.touched = false;
       const idle = held.held - held.used;
+      // Whoever said that it waits can do nothing with a unit now: it will say so again.
+      if (idle > 0) held.short = 0;
       const back = held.pressed || held.forgotten ? idle : Math.min(idle, held.owed);
       if (back > 0) this.#handBack(key, held, back);
       if (held.forgotten) {

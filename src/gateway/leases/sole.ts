@@ -3,7 +3,7 @@ import type { Leases } from '../contracts.ts';
 interface Held {
   total: number;
   used: number;
-  /** A take has failed since the last time that units came free. */
+  /** Somebody waits for a unit. */
   short: boolean;
 }
 
@@ -22,12 +22,17 @@ export function soleLeases(): Leases {
       free(key, held);
     },
     forget: (key) => void keys.delete(key),
-    take(key) {
+    take(key, waiting) {
       const held = keys.get(key);
       if (!held) return false;
-      held.short = held.used >= held.total;
-      if (!held.short) held.used++;
-      return !held.short;
+      const free = held.used < held.total;
+      if (free) held.used++;
+      held.short = !free || waiting > 1;
+      return free;
+    },
+    want(key, waiting) {
+      const held = keys.get(key);
+      if (held) held.short = waiting > 0;
     },
     give(key) {
       const held = keys.get(key);

@@ -139,6 +139,8 @@ export class World {
       if (!waiter) return;
       waiter.onTurn();
     }
+    // Places may have gone to other workers; those who wait here are not to be forgotten.
+    for (const endpoint of usable) this.#deps.leases.want(endpoint.key, line.length);
   }
 
   /** Wakes the backend again when an endpoint that is fenced now may be used. */
