@@ -1,5 +1,6 @@
 import { createRoute, OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
+import { HTTPException } from 'hono/http-exception';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Caller, Refusal } from './access.ts';
@@ -290,7 +291,15 @@ function faultOf(error: Error): ApiFault {
   if (error instanceof ApiFault) return error;
   if ('trouble' in error)
     return new ApiFault(503, 'store_unavailable', `The store cannot be used: ${error.message}`);
-  // Hono's own, for a body that is no JSON.
-  if ('status' in error && error.status === 400) return new ApiFault(400, 'invalid_request', error.message);
+  // Hono's own, about bodies.
+  const status = error instanceof HTTPException ? error.status : 500;
+  if (status === 415) {
+    return new ApiFault(
+      415,
+      'invalid_request',
+      'Say what the body is, such as content-type: application/json.',
+    );
+  }
+  if (status < 500) return new ApiFault(400, 'invalid_request', error.message);
   return new ApiFault(500, 'internal', 'This is a fault in Armature; its log says more.');
 }

@@ -14,7 +14,7 @@ export type Why = z.infer<typeof schemas.whySchema>;
 
 /** An answer that is an error; everything else that is thrown is answered 500 and logged. */
 export class ApiFault extends Error {
-  readonly status: 400 | 401 | 403 | 404 | 409 | 413 | 500 | 503;
+  readonly status: 400 | 401 | 403 | 404 | 409 | 413 | 415 | 500 | 503;
   readonly code: string;
   readonly faults: string[] | undefined;
 

@@ -60,8 +60,10 @@ export async function adminListener({
   const take: RequestListener = (incoming, outgoing) => {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) outgoing.setHeader(name, value);
     const refusal = refusalOf(knockOf(incoming), access()) ?? bodyRefusal(incoming.headers);
-    if (refusal) refuse(outgoing, refusal);
-    else void answer(incoming, outgoing);
+    if (!refusal) return void answer(incoming, outgoing);
+    // Its body is read and thrown away: a connection that is cut while it comes would take the answer with it.
+    incoming.resume();
+    refuse(outgoing, refusal);
   };
   const server = tls
     ? createHttpsServer({ cert: readFileSync(tls.cert), key: readFileSync(tls.key) }, take)
@@ -103,8 +105,6 @@ function refuse(outgoing: ServerResponse, { status, code, message }: Refusal): v
   outgoing.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
-    // Its body is not read.
-    connection: 'close',
   });
   outgoing.end(body);
 }

@@ -25,7 +25,7 @@ table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; padding: .4rem .9rem; border-top: 1px solid var(--line); vertical-align: top }
 tr:first-child th { border-top: 0 } th { font-weight: 500; color: var(--dim); font-size: .85rem; white-space: nowrap }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
-code { font: .92em ui-monospace, monospace; overflow-wrap: anywhere }
+code { font: .92em ui-monospace, monospace; overflow-wrap: break-word }
 form { display: flex; gap: .5rem; padding: 1rem } input { flex: 1; min-width: 0 }
 input, button { font: inherit; color: inherit; background: var(--ground); border: 1px solid var(--line); border-radius: 6px; padding: .35rem .7rem }
 `;
@@ -61,9 +61,9 @@ function show(s) {
   if (!well) parts.push(el('ul', { className: 'box trouble' }, ...s.trouble.map((it) => el('li', {}, it.message))));
   parts.push(...section('Routes', table(['route', 'state', '#waiting', 'targets', 'ladder'], s.routes.map((it) => [
     code(it.route), word(it.ready ? 'ready' : 'not ready'), number(it.waiting),
-    it.targets.map((target) => target.backend + ' ' + target.weight).join(', '), it.ladder.join(', ')]))));
+    it.targets.map((target) => target.backend + (it.targets.length > 1 ? ' ' + target.weight : '')).join(', '), it.ladder.join(', ')]))));
   parts.push(...section('Backends', table(['backend', 'engine', 'endpoint', 'state', '#in flight', '#limit'], s.backends.flatMap((it) => {
-    const name = [code(it.backend), el('br', {}), el('small', {}, it.hardware)];
+    const name = [code(it.backend), el('br', {}), el('small', {}, it.hardware === 'unknown' ? '' : it.hardware)];
     const engine = [it.engine, el('br', {}), el('small', {}, it.model)];
     if (it.endpoints.length === 0) return [[name, engine, el('span', { className: 'dim' }, it.host ? it.host.note : ''),
       word(it.host ? it.host.state : 'down'), number(0), number(0)]];

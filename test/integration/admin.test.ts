@@ -132,6 +132,7 @@ test('a body that is too large, has no length, or is no JSON is refused', async 
   expect((await put('2\r\n{}\r\n0\r\n\r\n', ['transfer-encoding', 'chunked'])).status).toBe(400);
   expect((await put('{"routes":')).status).toBe(400);
   expect((await put('[1]')).status).toBe(400);
+  expect((await put('{}', ['content-type', 'text/plain'])).status).toBe(415);
   expect((await put('routes: { a: { deadline: 8s } }', ['content-type', 'application/yaml'])).status).toBe(
     200,
   );
