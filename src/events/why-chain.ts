@@ -79,7 +79,7 @@ export class Chain {
           Date.parse(event.at),
           kindOf(event.subject),
           event.type,
-          { event: event.id, subject: event.subject, actor: event.actor, ...figuresOf(event) },
+          { ...figuresOf(event), event: event.id, subject: event.subject, actor: event.actor },
           null,
           event.causes,
         );
@@ -133,9 +133,11 @@ export class Chain {
 
   async #tellDecision(record: RequestRecord, step: Step, figures: Record<string, unknown>): Promise<Draft> {
     const origin = step.setting === undefined ? null : await this.#originOf(record.snapshot, step.setting);
-    const published = step.setting === undefined ? [] : [record.snapshotEvent];
-    const causes = [...new Set([...(step.causes ?? []), ...published])];
-    return this.#add(record.wallMs + step.at, step.what, step.code, figures, origin, causes);
+    const causes = new Set(step.causes);
+    // A value that was changed live follows from that change.
+    if (origin?.event !== undefined) causes.add(origin.event);
+    if (step.setting !== undefined) causes.add(record.snapshotEvent);
+    return this.#add(record.wallMs + step.at, step.what, step.code, figures, origin, [...causes]);
   }
 
   #add(
@@ -180,18 +182,29 @@ export class Chain {
     this.#wanted = new Map();
   }
 
-  /** The origin of the value, or of the nearest that holds it. */
   async #originOf(snapshot: number, path: string): Promise<WhyOrigin | null> {
     let origins = this.#origins.get(snapshot);
     if (!origins) {
       origins = (await this.#store.snapshots.get(snapshot))?.origins ?? {};
       this.#origins.set(snapshot, origins);
     }
-    for (let held = path; held !== ''; held = held.replace(/(\.[^.[]*|\[\d+\])$|^[^.[]*$/, '')) {
-      if (Object.hasOwn(origins, held)) return { path: held, ...origins[held]! };
-    }
-    return null;
+    return originOf(origins, path);
   }
+}
+
+/** What was changed live in the value comes first; then the value's own place, or that of the nearest that holds it. */
+function originOf(origins: Record<string, StoredOrigin>, path: string): WhyOrigin | null {
+  const live = Object.entries(origins)
+    .filter(
+      ([inner, { actor }]) =>
+        actor !== undefined && /^[.[]/.test(inner.slice(path.length)) && inner.startsWith(path),
+    )
+    .sort(([, a], [, b]) => ((a.date ?? '') < (b.date ?? '') ? 1 : -1))[0];
+  if (live) return { path: live[0], ...live[1] };
+  for (let held = path; held !== ''; held = held.replace(/(\.[^.[]*|\[\d+\])$|^[^.[]*$/, '')) {
+    if (Object.hasOwn(origins, held)) return { path: held, ...origins[held]! };
+  }
+  return null;
 }
 
 function recordIn({ type, data }: LedgerEvent): boolean {

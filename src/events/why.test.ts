@@ -192,6 +192,45 @@ test('tells a degraded request back to the failures that opened the breaker, and
   expect(found.steps[1]!.origin).toEqual({ path: 'routes.chat', file: 'armature.yaml', line: 10 });
 });
 
+test('tells a value that was changed live, and the change', async () => {
+  const live = event(-60_000, 'configuration-changed', 'configuration', {
+    actor: 'token:ann',
+    data: { changes: [{ path: 'routes.chat.targets[0].weight', before: 95, after: 5 }] },
+  });
+  const next = event(-59_000, 'snapshot-published', 'snapshot:8', { causes: [live.id], data: { number: 8 } });
+  await store.ledger.append([live]);
+  await store.snapshots.publish(
+    {
+      number: 8,
+      event: next.id,
+      at: next.at,
+      settings: {},
+      origins: {
+        'routes.chat.targets': { file: 'armature.yaml', line: 11 },
+        'routes.chat.targets[0].weight': { actor: 'token:ann', date: live.at, event: live.id },
+      },
+    },
+    next,
+  );
+  const record = request(0, { snapshot: 8, snapshotEvent: next.id }, [
+    {
+      at: 0,
+      what: 'plan',
+      code: 'target-by-weight',
+      figures: { target: 'a', targets: 2 },
+      setting: 'routes.chat.targets',
+    },
+  ]);
+  await store.ledger.append([eventOf({ kind: 'request', record }, makeEventId)]);
+  const found = (await why(source(), record.id))!;
+  checkOrder(found);
+  expect(found.steps[1]).toMatchObject({
+    origin: { path: 'routes.chat.targets[0].weight', actor: 'token:ann' },
+    causes: [live.id, next.id],
+  });
+  expect(found.steps.at(-1)?.reason).toBe('routes.chat.targets[0].weight was changed from 95 to 5.');
+});
+
 test("finds a request by the caller's id", async () => {
   expect(await why(source(), 'order-4711')).toMatchObject({
     id: 'order-4711',

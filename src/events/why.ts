@@ -40,8 +40,8 @@ const ON_ITS_WAY_MS = 500;
 /** The newest events of a subject that its chain begins with. */
 const SUBJECT_EVENTS = 5;
 const GROUPS_MAX = 1000;
-/** A worker that died so soon after a request came may have taken its record with it. */
-const DEATH_WITHIN_MS = 60_000;
+/** A worker that died so soon after a request came may have taken its record with it: answers take minutes. */
+const DEATH_WITHIN_MS = 15 * 60_000;
 const DEATHS_MAX = 5;
 
 /** What stands before the name of a subject, so that `why worker:0`, `why key_...` and `why BACKEND|ADDRESS` all work. */
@@ -60,14 +60,9 @@ export async function why(source: WhySource, id: string): Promise<Why | undefine
   if (request) return tell(store, id, request.event.subject, [request.event]);
   for (const prefix of SUBJECTS) {
     const subject = prefix + id;
-    const events = await store.ledger.events({ order: 'desc', subject, limit: SUBJECT_EVENTS });
-    if (events.length > 0)
-      return tell(
-        store,
-        id,
-        subject,
-        events.map((stored) => stored.event),
-      );
+    const found = await store.ledger.events({ order: 'desc', subject, limit: SUBJECT_EVENTS });
+    const newest = found.map((stored) => stored.event);
+    if (newest.length > 0) return tell(store, id, subject, newest);
   }
   return NO_REQUEST_ID.test(id) ? undefined : withoutRecord(store, id);
 }
@@ -93,12 +88,12 @@ async function tell(
   return { id, subject, steps: chain.steps() };
 }
 
-/** Above the rate of full records, the groups of its second are what is known of a request; and deaths, of one in its last turn. */
+/** Above the rate of full records the groups of its second are what is known of a request; where there are none, deaths. */
 async function withoutRecord(store: WhySource['store'], id: string): Promise<Why | undefined> {
   const madeMs = idTime(id);
   if (madeMs === undefined) return undefined;
   const groups = await store.ledger.groups(Math.floor(madeMs / 1000), GROUPS_MAX);
-  const deaths = await deathsAfter(store, madeMs);
+  const deaths = groups.length > 0 ? [] : await deathsAfter(store, madeMs);
   if (groups.length === 0 && deaths.length === 0) return undefined;
   const kinds = addedUp(groups.map((stored) => stored.event));
   const requests = kinds.reduce((sum, kind) => sum + Number(kind.data.count), 0);
