@@ -43,14 +43,10 @@ export function loadConfig(file: string, io: ConfigIo = systemIo): Loaded {
   const read = readFiles(file, io);
   const made = assembleConfig(read, io);
   const faults = [...read.faults, ...(made.ok ? [] : made.faults)];
-  if (!made.ok || faults.length > 0)
-    return {
-      ok: false,
-      faults: inOrder(
-        faults,
-        read.files.map((each) => each.file),
-      ),
-    };
+  if (!made.ok || faults.length > 0) {
+    const order = read.files.map((each) => each.file);
+    return { ok: false, faults: inOrder(faults, order) };
+  }
   if (Object.keys(made.config.document).length === 0) {
     const message = 'the file sets nothing: Armature runs on defaults, without routes';
     made.config.notices.unshift({ code: 'empty', file, line: 1, column: 1, path: '', message });
@@ -78,14 +74,6 @@ export function assembleConfig(
     sources,
   };
   return { ok: true, config };
-}
-
-/** Where a value comes from: its own place, or that of the nearest that holds it; undefined for a default. */
-export function originOf(origins: Record<string, Origin>, path: string): Origin | undefined {
-  for (let rest = path; rest !== ''; rest = rest.replace(/(\.[^.[]*|\[\d+\])$|^[^.[]*$/, '')) {
-    if (Object.hasOwn(origins, rest)) return origins[rest];
-  }
-  return undefined;
 }
 
 function originsOf(places: Places): Record<string, Origin> {

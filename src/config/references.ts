@@ -17,6 +17,9 @@ export type Resolved =
 
 export const holdsReferences = (text: string): boolean => text.includes('${');
 
+/** Whether a text is one reference and nothing else: such a text may be shown where a secret may not. */
+export const isReference = (text: string): boolean => /^\$\{[^{}]*\}$/.test(text);
+
 /** The references in a text, as they are written. */
 export function referencesIn(text: string): string[] {
   return [...text.matchAll(REFERENCE)].map(([whole]) => whole).filter((whole) => whole !== '$${');

@@ -1,5 +1,6 @@
 import { MASK, maskCredentials } from './masking.ts';
 import { formatPath, type Path, type Places } from './places.ts';
+import { isReference } from './references.ts';
 import { mapLeaves, marked, type Schema } from './shape.ts';
 
 /** Paths of values that are not shown, such as `backends.b.auth.bearer`, and what is shown in their place. */
@@ -14,15 +15,9 @@ export function findSecrets(schema: Schema, document: unknown, places: Places): 
   mapLeaves(schema, document, (value, own, path) => {
     const secret = own !== undefined && marked(own, 'secret') === true;
     const written = places.get(path)?.written;
-    const shown =
-      written === undefined
-        ? secret
-          ? MASK
-          : maskCredentials(String(value))
-        : // What is written out beside a reference may be a part of the secret.
-          secret && !/^\$\{[^{}]*\}$/.test(written)
-          ? MASK
-          : maskCredentials(written);
+    const text = written ?? String(value);
+    // What is written out beside a reference may be a part of the secret.
+    const shown = secret && !isReference(text) ? MASK : maskCredentials(text);
     if (shown !== String(value)) secrets[formatPath(path)] = shown;
     return value;
   });

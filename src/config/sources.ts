@@ -1,6 +1,7 @@
 import type { Excerpt, Fault, FaultCode } from './faults.ts';
 import { isSecretKey, maskCredentials, shownKey } from './masking.ts';
 import { formatPath, type Path, Places, type Span } from './places.ts';
+import { isReference } from './references.ts';
 import { isMap, lookUp, marked, type Schema } from './shape.ts';
 
 /** A fault before it is known where it stands. */
@@ -80,13 +81,13 @@ export class Sources {
   /** A value as a fault may show it. */
   shown(schema: Schema, document: unknown, path: Path): string {
     const { schema: own, value } = lookUp(schema, document, path);
+    const secret = (own && marked(own, 'secret')) || path.some(isSecretKey);
     const written = this.places.get(path)?.written;
-    if (written !== undefined) return quoted(maskCredentials(written));
+    if (written !== undefined && (!secret || isReference(written))) return quoted(maskCredentials(written));
     if (isMap(value)) return Object.keys(value).length === 0 ? 'an empty map' : 'a map';
     if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
     if (value === null || value === undefined) return 'nothing';
-    if ((own && marked(own, 'secret')) || path.some(isSecretKey))
-      return value === '' ? 'an empty text' : 'a secret, not shown';
+    if (secret) return value === '' ? 'an empty text' : 'a secret, not shown';
     return typeof value === 'string' ? quoted(maskCredentials(value)) : String(value);
   }
 }

@@ -17,7 +17,7 @@ import type { Fault } from './faults.ts';
 import type { ConfigIo } from './files.ts';
 import { blotLine, isSecretKey, shownKey } from './masking.ts';
 import { formatPath, type Path, Places, type Span } from './places.ts';
-import { holdsReferences, resolveReferences, UNRESOLVED } from './references.ts';
+import { holdsReferences, isReference, resolveReferences, UNRESOLVED } from './references.ts';
 
 /** Nesting beyond this is no configuration. */
 const DEPTH_MAX = 64;
@@ -158,12 +158,10 @@ class Reader {
 
   #scalar(node: Scalar, path: Path): unknown {
     const { value } = node;
-    const referring = typeof value === 'string' && holdsReferences(value);
-    if (!referring && path.some(isSecretKey)) this.#blot(node);
+    if (path.some(isSecretKey) && !(typeof value === 'string' && isReference(value))) this.#blot(node);
     if (typeof value === 'number' || typeof value === 'boolean') return value;
     if (typeof value !== 'string') return null;
-    if (!referring) return value;
-    if (!this.#io) return value;
+    if (!this.#io || !holdsReferences(value)) return value;
     const resolved = resolveReferences(value, this.#file, this.#io);
     if ('text' in resolved) return resolved.text;
     const { message, hint } = resolved.fault;
