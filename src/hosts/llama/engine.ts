@@ -73,6 +73,8 @@ export class LlamaEngine {
   readonly #sequences: Sequences;
   readonly #sequenceCount: number;
   readonly #random: Random;
+  readonly #vocabulary: number;
+  readonly #tokenCharactersMax: number;
 
   private constructor(
     library: typeof import('node-llama-cpp'),
@@ -88,6 +90,9 @@ export class LlamaEngine {
     this.#sequences = new Sequences(sequences);
     this.#sequenceCount = sequences.length;
     this.#random = options.random;
+    const { tokens } = model.fileInfo.metadata.tokenizer.ggml;
+    this.#vocabulary = tokens.length;
+    this.#tokenCharactersMax = tokens.reduce((longest, token) => Math.max(longest, token.length), 1);
     this.contextTokensMax = options.contextTokensMax;
     this.places = new Places(sequences.length, WAITING_MAX);
   }
@@ -132,6 +137,11 @@ export class LlamaEngine {
     return this.#sequences.tokensHeld / (this.#sequenceCount * this.contextTokensMax);
   }
 
+  /** Whether a text is certainly too long, without making tokens of it, which for megabytes would hold up everybody. */
+  surelyTooLong(characters: number): boolean {
+    return characters > this.contextTokensMax * this.#tokenCharactersMax;
+  }
+
   /** The prompt that the model's own template makes of a conversation. Special tokens in what callers wrote stay text. */
   chatPrompt(messages: readonly ChatMessage[]): Token[] {
     const history: ChatHistoryItem[] = messages.map(({ role, text }) =>
@@ -153,10 +163,9 @@ export class LlamaEngine {
       const { bos, shouldPrependBosToken } = this.#model.tokens;
       return shouldPrependBosToken && bos !== null ? [bos, ...tokens] : tokens;
     }
-    const count = this.#model.fileInfo.metadata.tokenizer.ggml.tokens.length;
-    const unknown = prompt.find((token) => token >= count);
+    const unknown = prompt.find((token) => token >= this.#vocabulary);
     if (unknown !== undefined)
-      throw badRequest(`prompt: the model has ${count} tokens, there is no ${unknown}`, 'prompt');
+      throw badRequest(`prompt: the model has ${this.#vocabulary} tokens, there is no ${unknown}`, 'prompt');
     return prompt as Token[];
   }
 

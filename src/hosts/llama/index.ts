@@ -73,15 +73,27 @@ interface ReadRequest {
 
 async function readChat(engine: LlamaEngine, body: Record<string, unknown>): Promise<ReadRequest> {
   const request = parseChat(body);
+  const characters = request.messages.reduce((sum, { text }) => sum + text.length, 0);
+  checkCharacters(engine, characters, 'messages');
   const prompt = engine.chatPrompt(request.messages);
   return toJob(engine, prompt, 'messages', request);
 }
 
 async function readCompletion(engine: LlamaEngine, body: Record<string, unknown>): Promise<ReadRequest> {
   const request = parseCompletion(body);
+  if (typeof request.prompt === 'string') checkCharacters(engine, request.prompt.length, 'prompt');
   const prompt = engine.textPrompt(request.prompt);
   if (prompt.length === 0) throw badRequest('prompt: expected one token or more', 'prompt');
   return toJob(engine, prompt, 'prompt', request);
+}
+
+function checkCharacters(engine: LlamaEngine, characters: number, param: 'messages' | 'prompt'): void {
+  if (!engine.surelyTooLong(characters)) return;
+  throw badRequest(
+    `This model's maximum context length is ${engine.contextTokensMax} tokens, which ${characters} characters exceed. Please reduce the length of the ${param}.`,
+    param,
+    'context_length_exceeded',
+  );
 }
 
 async function toJob(

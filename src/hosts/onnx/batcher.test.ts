@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Batcher } from './batcher.ts';
 
@@ -29,7 +30,7 @@ test('what comes while one batch runs makes the next, and each caller gets its o
   expect(await first).toEqual([Float32Array.of(1)]);
   expect(await second).toEqual([Float32Array.of(2), Float32Array.of(7)]);
   expect(await third).toEqual([Float32Array.of(5)]);
-  expect(batches).toEqual([[[1]], [[2], [3, 4], [5]]]);
+  expect(batches).toEqual([[[1]], [[2], [5], [3, 4]]]);
   expect([batcher.waiting, batcher.running]).toEqual([0, 0]);
 });
 
@@ -60,7 +61,7 @@ test('rows whose caller has left are not computed', async () => {
   expect(batches).toEqual([[[1]]]);
 });
 
-test('batches are bounded by rows and by tokens with padding, and so is what waits', async () => {
+test('batches are bounded by rows and by tokens, rows of one are alike in length, and what waits is bounded', async () => {
   const { batcher, batches, open } = rig();
   const first = batcher.embed([[0]], here);
   const many = batcher.embed(
@@ -76,7 +77,40 @@ test('batches are bounded by rows and by tokens with padding, and so is what wai
     await turn();
   }
   await Promise.all([first, many, long]);
-  expect(batches.map((rows) => rows.length)).toEqual([1, 32, 8, 2, 1]);
+  expect(batches.map((rows) => rows.length)).toEqual([1, 32, 2, 8, 1]);
   const tooMany = Array.from({ length: 8193 }, () => [1]);
   await expect(batcher.embed(tooMany, here)).rejects.toThrow('wait already');
+});
+
+test('a long list holds up nobody', async () => {
+  const { batcher, batches, open } = rig();
+  const first = batcher.embed([[0]], here);
+  void batcher.embed(
+    Array.from({ length: 1000 }, () => [1]),
+    here,
+  );
+  const late = batcher.embed([[2]], here);
+  open();
+  await turn();
+  open();
+  expect(await late).toEqual([Float32Array.of(2)]);
+  await first;
+  expect(batches[1]!.slice(0, 3)).toEqual([[1], [2], [1]]);
+});
+
+test('all rows that are asked for come back in their order, whoever asks beside', async () => {
+  const asks = fc.array(
+    fc.array(fc.array(fc.nat(9), { minLength: 1, maxLength: 9 }), { minLength: 1, maxLength: 50 }),
+    {
+      maxLength: 8,
+    },
+  );
+  await fc.assert(
+    fc.asyncProperty(asks, async (lists) => {
+      const batcher = new Batcher(async (rows) => rows.map((row) => Float32Array.from(row)));
+      const made = await Promise.all(lists.map((rows) => batcher.embed(rows, here)));
+      expect(made).toEqual(lists.map((rows) => rows.map((row) => Float32Array.from(row))));
+      expect([batcher.waiting, batcher.running]).toEqual([0, 0]);
+    }),
+  );
 });

@@ -13,6 +13,12 @@ import { type Loaded, OnnxSession } from './session.ts';
 /** Inferences that may wait for the model; the gateway's own limits lie below by default. */
 const WAITING_MAX = 256;
 
+/**
+ * A text of more characters a token is refused unread: no language comes near, and to make tokens of megabytes would hold
+ * up everybody else.
+ */
+const TOKEN_CHARACTERS_MAX = 64;
+
 /** What the files are, found by whoever starts the host. */
 export interface OnnxOrder extends HostOrder<LocalBackendSettings> {
   modelPath: string;
@@ -87,11 +93,12 @@ async function answerEmbedding(
   exchange: Exchange,
 ): Promise<void> {
   const { inputs, base64 } = parseEmbedding(jsonObject(exchange.body), embedding);
-  const texts = inputs.filter((input) => typeof input === 'string');
-  const ofTexts = texts.length > 0 ? await session.run({ what: 'tokenize', texts }) : [];
-  let next = 0;
-  const rows = inputs.map((input) => (typeof input === 'string' ? ofTexts[next++]! : input));
-  for (const row of rows) checkLength(row.length, embedding.tokensMax);
+  const rows: number[][] = [];
+  for (const input of inputs) {
+    const row = typeof input === 'string' ? await tokensOf(session, input, embedding.tokensMax) : input;
+    checkLength(row.length, embedding.tokensMax);
+    rows.push(row);
+  }
 
   const vectors = await batcher.embed(rows, exchange.gone);
   if (!vectors) return;
@@ -108,6 +115,15 @@ async function answerEmbedding(
     model: name,
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   });
+}
+
+async function tokensOf(session: OnnxSession, text: string, tokensMax: number): Promise<number[]> {
+  if (text.length <= tokensMax * TOKEN_CHARACTERS_MAX) return session.run({ what: 'tokenize', text });
+  throw badRequest(
+    `This model's maximum context length is ${tokensMax} tokens, which a text of ${text.length} characters exceeds. Please reduce your prompt.`,
+    'input',
+    'context_length_exceeded',
+  );
 }
 
 function checkLength(tokens: number, tokensMax: number): void {

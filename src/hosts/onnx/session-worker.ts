@@ -54,7 +54,7 @@ function say(message: FromWorker): void {
 async function carryOut(order: Order): Promise<Results[keyof Results]> {
   switch (order.what) {
     case 'tokenize':
-      return order.texts.map((text) => tokenizer!.encode(text).ids);
+      return tokenizer!.encode(order.text).ids;
     case 'embed':
       return embed(order.rows);
     case 'infer':

@@ -56,12 +56,12 @@ export interface Loaded {
 }
 
 export type Order =
-  | { what: 'tokenize'; texts: string[] }
+  | { what: 'tokenize'; text: string }
   | { what: 'embed'; rows: number[][] }
   | { what: 'infer'; feeds: Record<string, RawTensor>; outputs: string[] };
 
 export interface Results {
-  tokenize: number[][];
+  tokenize: number[];
   /** One vector a row, of length 1. */
   embed: Float32Array[];
   infer: Record<string, RawTensor>;

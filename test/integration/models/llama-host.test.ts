@@ -211,6 +211,10 @@ describe('what cannot be done', () => {
       code: 'context_length_exceeded',
     });
     expect(long.message).toContain(`maximum context length is ${CONTEXT} tokens`);
+    const vast = await refusal('/chat/completions', {
+      messages: [{ role: 'user', content: 'word '.repeat(1_000_000) }],
+    });
+    expect(vast).toMatchObject({ status: 400, code: 'context_length_exceeded' });
     const much = await refusal('/chat/completions', { messages: FRANCE, max_tokens: CONTEXT });
     expect(much).toMatchObject({ status: 400, code: 'context_length_exceeded' });
   });

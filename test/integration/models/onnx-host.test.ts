@@ -120,6 +120,8 @@ describe('embeddings of a real model', () => {
     const said = await refusal({ input: ['short', 'word '.repeat(600)] });
     expect(said).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'input' });
     expect(said.message).toContain('maximum context length is 512 tokens');
+    const vast = await refusal({ input: 'word '.repeat(1_000_000) });
+    expect(vast).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'input' });
   });
 });
 
