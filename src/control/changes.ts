@@ -15,8 +15,8 @@ export interface ChangesOptions {
   ledger: LedgerService;
   log: Logger;
   blamer: Blamer;
-  /** Makes a configuration the running one; rejects with a StoreError where it cannot be stored. */
-  publish: (effective: Effective, causes: string[]) => Promise<void>;
+  /** Publishes the current configuration, and goes on trying where it cannot: rejects with the first failure. */
+  publish: (causes: string[]) => Promise<void>;
 }
 
 /** A change that was refused. */
@@ -122,10 +122,11 @@ export class Changes {
     return event.id;
   }
 
+  /** From now on this is what is to run: what tells of it is on the disk. */
   async #take(effective: Effective, causes: string[]): Promise<void> {
-    await this.#options.publish(effective, causes);
     this.#current = effective;
     this.#refused = undefined;
+    await this.#options.publish(causes);
   }
 
   #refuse(faults: readonly Fault[], actor: string): ApiFault {

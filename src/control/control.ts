@@ -80,7 +80,7 @@ export class Control {
     const { clock, timers, random, probe, ledger } = options;
     this.#options = options;
     const { log, place } = options;
-    const publish = (next: Effective, causes: string[]) => this.#publish(next, causes);
+    const publish = (causes: string[]) => this.#publishAll(causes);
     this.changes = new Changes({ file: place.file, ledger, log, blamer: this.#blamer, publish }, effective);
     this.snapshots = snapshots;
     this.hosts = new Hosts(hosts, (backend) => this.#hostChanged(backend));
@@ -118,7 +118,7 @@ export class Control {
     const control = new Control(options, effective, snapshots, alive);
     const last = await options.ledger.store.snapshots.last();
     const causes = last ? await control.changes.changedSince(last.settings as Record<string, unknown>) : [];
-    await control.#turns.run(() => control.#publish(effective, causes));
+    await control.#turns.run(() => control.#publish(causes));
     control.#hostsBack = options.timers.set(HOSTS_BACK_MS, () => control.hosts.forget());
     return control;
   }
@@ -167,7 +167,10 @@ export class Control {
     try {
       await this.#turns.run(() => this.changes.reload());
     } catch (error) {
-      this.#options.log.error({ err: error }, 'the configuration cannot be changed; the old one stays');
+      this.#options.log.error(
+        { err: error },
+        'the configuration was read, but what it changes cannot be stored',
+      );
     }
   }
 
@@ -178,7 +181,7 @@ export class Control {
 
   /** Keys have changed: gateways learn of it with the next snapshot, which is published when this resolves. */
   async keysChanged(cause: string): Promise<void> {
-    await this.#turns.run(() => this.#publish(this.effective, [cause]));
+    await this.#turns.run(() => this.#publishAll([cause]));
   }
 
   /** Decides nothing any more, for another control may begin; resolves when no worker is left whose facts it stores. */
@@ -199,8 +202,8 @@ export class Control {
   }
 
   /** Stored first, then told to everybody; nothing where nothing has changed. */
-  async #publish(effective: Effective, causes: string[]): Promise<void> {
-    const { settings, shown, origins } = effective;
+  async #publish(causes: string[]): Promise<void> {
+    const { settings, shown, origins } = this.effective;
     const ingredients = {
       settings,
       shown,
@@ -245,24 +248,27 @@ export class Control {
       subject: `backend:${backend}`,
       data: { addresses },
     });
-    this.#republish(event.id);
+    this.#republish([event.id]);
   }
 
-  /** Tries until it is stored: the store may be away for a while, and the snapshot before stays current. */
-  #republish(cause?: string): void {
-    if (cause !== undefined) this.#causes = [...this.#causes, cause].slice(-CAUSES_MAX);
+  /** In its turn, with the causes that still wait. What cannot be stored now is tried again; rejects with the failure. */
+  async #publishAll(causes: string[]): Promise<void> {
     const { log, timers } = this.#options;
-    const publish = async () => {
-      if (this.#causes.length === 0) return;
-      await this.#publish(this.effective, this.#causes);
+    this.#causes = [...this.#causes, ...causes].slice(-CAUSES_MAX);
+    timers.clear(this.#retry);
+    try {
+      await this.#publish(this.#causes);
       this.#causes = [];
-    };
-    this.#turns.run(publish).catch((error: Error) => {
-      if (this.#closed) return;
+    } catch (error) {
       log.warn({ err: error }, 'a snapshot cannot be published; trying again');
-      timers.clear(this.#retry);
-      this.#retry = timers.set(PUBLISH_RETRY_MS, () => this.#republish());
-    });
+      if (!this.#closed) this.#retry = timers.set(PUBLISH_RETRY_MS, () => this.#republish([]));
+      throw error;
+    }
+  }
+
+  #republish(causes: string[]): void {
+    // A failure has been told, and is tried again.
+    this.#turns.run(() => this.#publishAll(causes)).catch(() => undefined);
   }
 
   #healthChanged({ backend, endpoint, health, figures }: HealthChange): void {
