@@ -39,7 +39,7 @@ export function readProvision(): Provision {
 }
 
 /** Why one of these cannot be had here; undefined when all can. */
-export function whyMissing(...wanted: Provided[]): string | undefined {
+function whyMissing(...wanted: Provided[]): string | undefined {
   const { missing } = readProvision();
   return wanted.map((name) => missing[name]).find((reason) => reason !== undefined);
 }

@@ -14,7 +14,7 @@ export interface Ask {
 }
 
 /** A request as bytes. `host`, `content-type` and `content-length` are added where they are not given. */
-export function render({ method = 'POST', path, body, headers = [] }: Ask): Buffer {
+function render({ method = 'POST', path, body, headers = [] }: Ask): Buffer {
   const bytes = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(asText(body));
   const given = new Set(headers.map(([name]) => name.toLowerCase()));
   const lines = [`${method} ${path} HTTP/1.1`];

@@ -4,10 +4,10 @@ import type { Json } from './sse.ts';
 
 /** Answers as engines give them, and scripts made of them. */
 
-export const ENGINE_MODEL = 'engine-model';
+const ENGINE_MODEL = 'engine-model';
 const CREATED = 1_700_000_000;
 
-export function usageOf(tokensIn: number, tokensOut: number): Json {
+function usageOf(tokensIn: number, tokensOut: number): Json {
   return { prompt_tokens: tokensIn, completion_tokens: tokensOut, total_tokens: tokensIn + tokensOut };
 }
 
