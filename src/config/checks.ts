@@ -15,7 +15,7 @@ export interface Sound {
   leftOut: ReadonlySet<string>;
 }
 
-type Section = 'backends' | 'routes' | 'tenants' | 'models' | 'pipelines';
+type Section = 'backends' | 'routes' | 'models' | 'pipelines';
 
 const HINTS_MAX = 100;
 
@@ -35,7 +35,6 @@ export class Findings {
     this.names = {
       backends: namesOf('backends'),
       routes: namesOf('routes'),
-      tenants: namesOf('tenants'),
       models: namesOf('models'),
       pipelines: namesOf('pipelines'),
     };
@@ -112,8 +111,8 @@ function isLoopback(listen: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-function checkListeners({ gateway, admin }: Settings, findings: Findings): void {
-  if (!isLoopback(gateway.listen) && findings.names.tenants.length === 0) {
+function checkListeners({ gateway, admin, tenants }: Settings, findings: Findings): void {
+  if (!isLoopback(gateway.listen) && tenants === undefined && !findings.leftOut.has('tenants')) {
     const message = `${gateway.listen} can be reached from other machines, and without tenants anybody may call`;
     const hint = 'add tenants with keys, or listen on 127.0.0.1';
     findings.fault('contradiction', ['gateway', 'listen'], message, {
@@ -209,9 +208,13 @@ function checkRoutes({ routes }: Settings, findings: Findings): void {
   }
 }
 
-function checkTenants({ tenants = {}, admin }: Settings, findings: Findings): void {
+function checkTenants({ tenants, admin }: Settings, findings: Findings): void {
+  if (tenants && Object.keys(tenants).length === 0) {
+    const message = 'there is no tenant, so that nobody may call';
+    findings.notices.push({ code: 'looks-wrong', path: ['tenants'], message });
+  }
   const owners = new Map<string, string>();
-  for (const [name, tenant] of Object.entries(tenants)) {
+  for (const [name, tenant] of Object.entries(tenants ?? {})) {
     for (const [index, { hash }] of tenant.keys.entries()) {
       const owner = owners.get(hash);
       if (owner !== undefined) {

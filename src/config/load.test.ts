@@ -150,6 +150,21 @@ store: { url: "postgres://u:p@h/db" }
     expect(secrets['store.url']).toBe('postgres://***@h/db');
   });
 
+  it('says what looks wrong, and is not for certain', () => {
+    const text = `backends:
+  a: { engine: vllm, model: m, endpoints: ["http://h:8000"] }
+  b: { engine: triton, model: m, endpoints: ["http://h:8000/v2"] }
+  c: { engine: openai, model: m, endpoints: ["http://h/openai/v1beta"] }
+tenants: {}
+`;
+    const { notices } = load({ [FILE]: text });
+    expect(notices.map(({ path, message }) => [path, message])).toEqual([
+      ['backends.a.endpoints[0]', expect.stringContaining('http://h:8000/chat/completions')],
+      ['backends.b.endpoints[0]', expect.stringContaining('http://h:8000/v2/v2/models')],
+      ['tenants', 'there is no tenant, so that nobody may call'],
+    ]);
+  });
+
   it('reads anchors and aliases, and bounds what they stand for', () => {
     const config = load({ [FILE]: `${BACKEND}routes:\n  a: &r { targets: [{ backend: b1 }] }\n  b: *r\n` });
     expect(config.settings.routes['b']).toEqual(config.settings.routes['a']);
