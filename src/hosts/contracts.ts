@@ -14,6 +14,8 @@ export interface HostOrder<Backend extends BackendSettings = BackendSettings> {
   timers: Timers;
   /** Tells control, in words, what the host is doing while it loads; `armature status` shows it. */
   note(text: string): void;
+  /** Takes what a person who keeps it running should know; standard error where it is absent. */
+  warn?: ((text: string, error?: unknown) => void) | undefined;
 }
 
 /** A host that answers on loopback. */

@@ -1,6 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TimerHandle, Timers } from '../kernel/timers.ts';
+import type { HostOrder } from './contracts.ts';
 import { badRequest, HostFault } from './fault.ts';
 
 /** The largest request that a host reads. The gateway's own bound lies below it by default. */
@@ -48,7 +49,11 @@ export interface Listener {
 }
 
 /** Listens on a free port of the loopback interface; HTTP/1.1, bodies whole, answers whole or as events. */
-export async function openListener(service: Service, timers: Timers): Promise<Listener> {
+export async function openListener(
+  service: Service,
+  timers: Timers,
+  warn: NonNullable<HostOrder['warn']> = warnOnStderr,
+): Promise<Listener> {
   const running = new Set<AbortController>();
   let closing: Promise<void> | undefined;
 
@@ -58,11 +63,13 @@ export async function openListener(service: Service, timers: Timers): Promise<Li
     response.on('close', () => {
       running.delete(gone);
       if (!response.writableFinished) gone.abort();
+      // Its connection is idle from now on, and would keep the listener from closing.
+      if (closing) setImmediate(() => server.closeIdleConnections());
       // Its connection goes idle only after this, and nobody else would close it then.
       if (closing) setImmediate(() => server.closeIdleConnections());
     });
     if (closing) response.setHeader('connection', 'close');
-    void serve(service, request, response, gone.signal);
+    void serve(service, request, response, gone.signal, warn);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -98,6 +105,7 @@ async function serve(
   request: IncomingMessage,
   response: ServerResponse,
   gone: AbortSignal,
+  warn: NonNullable<HostOrder['warn']>,
 ): Promise<void> {
   const path = (request.url ?? '/').split('?')[0]!;
   const method = request.method ?? 'GET';
@@ -108,15 +116,19 @@ async function serve(
     if (!handler) throw new HostFault(404, `no such path: ${method} ${path}`, { code: 'not_found' });
     await handler(new NodeExchange(method, path, request.headers, body, gone, response));
   } catch (error) {
+    if (!(error instanceof HostFault)) warn(`${method} ${path} failed`, error);
     fail(response, path, error);
   }
+}
+
+function warnOnStderr(text: string, error?: unknown): void {
+  process.stderr.write(`${text}${error instanceof Error ? `: ${error.stack}` : ''}\n`);
 }
 
 /** Tells the caller what went wrong: as the answer, or, within events, as the last of them. */
 function fail(response: ServerResponse, path: string, error: unknown): void {
   if (response.destroyed || response.writableEnded) return;
   const fault = error instanceof HostFault ? error : new HostFault(500, 'the model host failed');
-  if (fault !== error) process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
   if (response.headersSent) {
     response.end(`data: ${JSON.stringify(fault.toOpenAI())}\n\n`);
     return;

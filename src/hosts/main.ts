@@ -63,7 +63,12 @@ export async function run(args: string[]): Promise<void> {
   process.on('SIGTERM', () => void leave('SIGTERM'));
   process.on('SIGINT', () => void leave('SIGINT'));
 
-  const order = { backend, ...timing, note: (note: string) => presence.tell({ address: '', note }) };
+  const order = {
+    backend,
+    ...timing,
+    note: (note: string) => presence.tell({ address: '', note }),
+    warn: (text: string, err?: unknown) => log.warn({ err }, text),
+  };
   const starting = serve(JSON.parse(given) as HostGiven, order, log, leaving.signal);
   try {
     server = await starting;

@@ -9,6 +9,7 @@ import type {
   Token,
 } from 'node-llama-cpp';
 import type { Random } from '../../kernel/random.ts';
+import type { HostOrder } from '../contracts.ts';
 import { badRequest } from '../fault.ts';
 import { Places } from '../places.ts';
 import { grammarSchema } from './json-schema.ts';
@@ -35,6 +36,7 @@ export interface EngineOptions {
   sequences: number;
   contextTokensMax: number;
   random: Random;
+  warn: HostOrder['warn'];
 }
 
 /** One request, read and counted. */
@@ -110,7 +112,7 @@ export class LlamaEngine {
       progressLogs: false,
       maxThreads: threads,
       logLevel: library.LlamaLogLevel.error,
-      logger: (_level, message) => void process.stderr.write(`llama.cpp: ${message.trimEnd()}\n`),
+      logger: (_level, message) => options.warn?.(`llama.cpp: ${message.trimEnd()}`),
     });
     const model = await llama.loadModel({ modelPath: options.modelPath });
     if (options.contextTokensMax > model.trainContextSize) {

@@ -26,6 +26,7 @@ export async function serveLlama(order: LlamaOrder): Promise<HostServer> {
     sequences: host.sequences,
     contextTokensMax: host.contextTokensMax,
     random: order.random,
+    warn: order.warn,
   });
   const startedSeconds = Math.floor(order.clock.wall() / 1000);
   const newId = idMaker('gen', order.random);
@@ -54,7 +55,8 @@ export async function serveLlama(order: LlamaOrder): Promise<HostServer> {
       throw badRequest(`${model} generates text, and gives no embeddings`, 'model');
     },
   };
-  const listener = await openListener({ route: (method, path) => routes[`${method} ${path}`] }, order.timers);
+  const route = (method: string, path: string) => routes[`${method} ${path}`];
+  const listener = await openListener({ route }, order.timers, order.warn);
 
   return {
     address: `${listener.origin}/v1`,

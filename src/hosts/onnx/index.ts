@@ -70,6 +70,7 @@ export async function serveOnnx(order: OnnxOrder): Promise<HostServer> {
         routes[`${method} ${path}`] ?? (embedding ? undefined : oipHandler(tensorModel, method, path)),
     },
     order.timers,
+    order.warn,
   );
 
   return {
