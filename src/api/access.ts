@@ -112,7 +112,7 @@ function sameOrigin(origin: string, host: string): boolean {
 }
 
 /** Whether a host reaches this machine alone. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   const bare = host.toLowerCase().replace(/^\[|\]$/g, '');
   return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);
 }

@@ -16,7 +16,7 @@ export const errorSchema = z
   .openapi('Error');
 
 const LIMIT_DEFAULT = 100;
-export const LIMIT_MAX = 1000;
+const LIMIT_MAX = 1000;
 
 const limit = z.coerce
   .number({ error: `expected a whole number of 1 to ${LIMIT_MAX}` })

@@ -44,7 +44,7 @@ export function statusOf(gathered: Gathered): Status {
 }
 
 /** Where a listener is reached, such as `http://127.0.0.1:7070`. */
-export function urlOf({ listen, tls }: { listen: string; tls?: unknown }): string {
+function urlOf({ listen, tls }: { listen: string; tls?: unknown }): string {
   return `${tls ? 'https' : 'http'}://${listen}`;
 }
 
