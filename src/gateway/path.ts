@@ -1,6 +1,6 @@
 import type { Step } from '../events/contracts.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { ERRORS, type Failure } from '../kernel/errors.ts';
+import type { Failure } from '../kernel/errors.ts';
 import { idMaker } from '../kernel/ids.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
@@ -14,6 +14,15 @@ import { Attempt } from './dispatch/attempt.ts';
 import { readTraceparent } from './dispatch/headers.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
 import { Exchange } from './exchange.ts';
+import {
+  allCooling,
+  deadlinePassed,
+  drainingFailure,
+  forbidden,
+  noEndpoint,
+  queueFull,
+  wrongProtocol,
+} from './failures.ts';
 import { identify, mayCall } from './identify.ts';
 import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
 import { plan, takePlace } from './plan.ts';
@@ -114,7 +123,6 @@ export class Path {
       return;
     }
     route.retries.observe({ budget: route.settings.retry.budget });
-    this.#arm(x);
     if (call.protocol === 'oip' && call.request?.sequence) this.#planSequence(x, call.request.sequence);
     else this.plan(x, false);
   }
@@ -141,19 +149,8 @@ export class Path {
     const endpoints = x.targets.flatMap(({ backend }) => backend.endpoints);
     const cooling = endpoints.filter((endpoint) => endpoint.coolUntil > now && !endpoint.unwell);
     const earliest = Math.min(...cooling.map((endpoint) => endpoint.coolUntil - now));
-    const failure: Failure =
-      cooling.length > 0
-        ? {
-            code: 'overloaded',
-            message: `Every endpoint of '${x.route!.name}' that is well asked to be left alone for a while.`,
-            phase: 'before-queue',
-            retryAfterSeconds: Math.max(1, Math.ceil(earliest / 1000)),
-          }
-        : {
-            code: 'backend_unavailable',
-            message: `No endpoint of '${x.route!.name}' can be used now: ${endpoints.length === 0 ? 'none has started yet' : 'all are fenced or unwell'}.`,
-            phase: 'before-queue',
-          };
+    const failure =
+      cooling.length > 0 ? allCooling(x.route!.name, earliest) : noEndpoint(x.route!.name, endpoints.length);
     // What an attempt met says more than that nothing is left, save when it was told to come again later.
     if (!x.failure || failure.code === 'overloaded') x.failure = failure;
     this.step(x, 'plan', 'no-endpoint', {
@@ -262,11 +259,7 @@ export class Path {
   #outOfTime(x: Exchange): void {
     const ms = Math.round(x.deadlineAt - x.startedAt);
     const what = x.call!.stream ? 'the first content' : 'the answer';
-    const failure: Failure = {
-      code: 'deadline_exceeded',
-      message: `The deadline of ${ms} ms passed before ${what}.`,
-      phase: x.attempts > 0 ? 'sent' : 'queued',
-    };
+    const failure = deadlinePassed(ms, what, x.attempts > 0 ? 'sent' : 'queued');
     x.failure = failure;
     this.step(
       x,
@@ -294,15 +287,11 @@ export class Path {
         { waiting: route.waiting.count, max },
         `routes.${route.name}.queue.max`,
       );
-      x.failure = {
-        code: 'overloaded',
-        message: `All places of '${route.name}' are taken, and ${route.waiting.count} requests wait already.`,
-        phase: 'before-queue',
-        retryAfterSeconds: 1,
-      };
+      x.failure = queueFull(route);
       descend(this, x);
       return;
     }
+    this.#arm(x);
     const since = clock.mono();
     route.waiting.count++;
     let waiting = true;
@@ -417,34 +406,4 @@ function readRequestId(caller: Caller): string | undefined {
 function speaks(backend: Backend, call: Call): boolean {
   const engine = backend.settings.engine;
   return engine === 'local' || engine === 'sim' || backend.dialect.protocol === call.protocol;
-}
-
-function forbidden(route: string): Failure {
-  return {
-    code: 'forbidden',
-    message: `This key may not call '${route}'.`,
-    phase: 'before-queue',
-    status: ERRORS.forbidden.status,
-    shouldRetry: false,
-  };
-}
-
-function wrongProtocol(call: Call): Failure {
-  const speaks = call.protocol === 'openai' ? 'the Open Inference Protocol' : "OpenAI's API";
-  return {
-    code: 'invalid_request',
-    message: `'${call.route}' speaks ${speaks}, and cannot answer this call.`,
-    phase: 'before-queue',
-    param: 'model',
-    shouldRetry: false,
-  };
-}
-
-function drainingFailure(): Failure {
-  return {
-    code: 'draining',
-    message: 'This gateway is shutting down. Try again: another one, or the next one, will answer.',
-    phase: 'before-queue',
-    retryAfterSeconds: 1,
-  };
 }

@@ -37,6 +37,7 @@ class KeptRandom implements Random {
  * has tried come last: then on a fresh connection, when `again` allows it.
  */
 export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): Plan {
+  if (x.tried.size === 0 && x.targets.length === 1) return planFirst(x, x.targets[0]!.backend, deps, now);
   const untried = (backend: Backend) =>
     backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && !x.tried.has(endpoint));
   // A retry stays with its target while that has another endpoint.
@@ -60,9 +61,25 @@ export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): 
   return endpoint ? { kind: 'go', backend, endpoint, fresh } : { kind: 'wait', backend };
 }
 
+/** The usual case, without the lists: one target, and nothing tried yet. */
+function planFirst(x: Exchange, backend: Backend, deps: PlanDeps, now: number): Plan {
+  const usable = usableOf(backend, now);
+  if (usable.length === 0) return { kind: 'none' };
+  const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
+  return endpoint ? { kind: 'go', backend, endpoint, fresh: false } : { kind: 'wait', backend };
+}
+
+/** The backend's own list where all of it can be used: no copy for the usual case. */
+function usableOf(backend: Backend, now: number): Endpoint[] {
+  const { endpoints } = backend;
+  return endpoints.every((endpoint) => endpoint.waitMs(now) === 0)
+    ? endpoints
+    : endpoints.filter((endpoint) => endpoint.waitMs(now) === 0);
+}
+
 /** A place at one of the backend's endpoints, for a request whose turn it is. */
 export function takePlace(x: Exchange, backend: Backend, deps: PlanDeps, now: number): Endpoint | undefined {
-  const usable = backend.endpoints.filter((endpoint) => endpoint.waitMs(now) === 0);
+  const usable = usableOf(backend, now);
   const untried = usable.filter((endpoint) => !x.tried.has(endpoint));
   return chooseEndpoint(x, untried.length > 0 ? untried : usable, deps, now, backend.line.length + 1);
 }

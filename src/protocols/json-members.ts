@@ -13,6 +13,7 @@ export interface Member {
 }
 
 export interface Members {
+  /** In the order of the bytes; of all members, or of the wanted ones. */
   members: Member[];
   /** Just past the opening brace. */
   inside: number;
@@ -31,28 +32,41 @@ const COLON = 0x3a;
 const MEMBERS_MAX = 10_000;
 const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
-/** The members of the object in `bytes[from, to)`, or what is wrong with it, in words. */
-export function scanMembers(bytes: Buffer, from = 0, to = bytes.length): Members | string {
+/**
+ * The members of the object in `bytes[from, to)`, or what is wrong with it, in words. With `wanted`, only members of these
+ * keys (plain ASCII) are given; the whole object is read all the same.
+ */
+export function scanMembers(
+  bytes: Buffer,
+  from = 0,
+  to = bytes.length,
+  wanted?: readonly string[],
+): Members | string {
   let at = skipSpace(bytes, from, to);
   if (at >= to) return 'the body is empty';
   if (bytes[at] !== OPEN_BRACE) return 'the body is not a JSON object';
   const inside = at + 1;
   const members: Member[] = [];
+  let count = 0;
   at = skipSpace(bytes, inside, to);
   if (bytes[at] === CLOSE_BRACE && at < to) return finish(bytes, at + 1, to, { members, inside });
   for (;;) {
     if (bytes[at] !== QUOTE || at >= to) return `expected a key at byte ${at}`;
+    const keyStart = at;
     const keyEnd = stringEnd(bytes, at, to);
     if (keyEnd < 0) return 'a string does not end';
-    const key = decodeString(bytes, at, keyEnd);
+    const key = readKey(bytes, keyStart, keyEnd, wanted);
     if (key === undefined) return `the key at byte ${at} is not a JSON string`;
     at = skipSpace(bytes, keyEnd, to);
     if (bytes[at] !== COLON || at >= to) return `expected a colon at byte ${at}`;
     const start = skipSpace(bytes, at + 1, to);
     const end = valueEnd(bytes, start, to);
-    if (end < 0) return `the value of ${JSON.stringify(key.slice(0, 80))} is not JSON, or does not end`;
-    if (members.length >= MEMBERS_MAX) return `more than ${MEMBERS_MAX} members`;
-    members.push({ key, start, end });
+    if (end < 0) {
+      const name = decodeString(bytes, keyStart, keyEnd)!;
+      return `the value of ${JSON.stringify(name.slice(0, 80))} is not JSON, or does not end`;
+    }
+    if (++count > MEMBERS_MAX) return `more than ${MEMBERS_MAX} members`;
+    if (key !== UNWANTED) members.push({ key, start, end });
     at = skipSpace(bytes, end, to);
     if (bytes[at] === CLOSE_BRACE && at < to) return finish(bytes, at + 1, to, { members, inside });
     if (bytes[at] !== COMMA || at >= to) return `expected a comma or a closing brace at byte ${at}`;
@@ -95,6 +109,33 @@ function stringEnd(bytes: Buffer, at: number, to: number): number {
     if (slashes % 2 === 0) return quote + 1;
     from = quote + 1;
   }
+}
+
+/** Stands for a key that nobody asked for; no key of JSON can be it, since a NUL is written as an escape. */
+const UNWANTED = '\u0000';
+
+/** The key between the quotes, as one of the wanted words where there are any, so that nothing is decoded for the others. */
+function readKey(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  wanted: readonly string[] | undefined,
+): string | undefined {
+  if (wanted) {
+    const slash = bytes.indexOf(BACKSLASH, start);
+    if (slash < 0 || slash >= end) {
+      for (const word of wanted) if (isWord(bytes, start + 1, end - 1, word)) return word;
+      return UNWANTED;
+    }
+  }
+  const key = decodeString(bytes, start, end);
+  return !wanted || key === undefined || wanted.includes(key) ? key : UNWANTED;
+}
+
+function isWord(bytes: Buffer, start: number, end: number, word: string): boolean {
+  if (end - start !== word.length) return false;
+  for (let i = 0; i < word.length; i++) if (bytes[start + i] !== word.charCodeAt(i)) return false;
+  return true;
 }
 
 function decodeString(bytes: Buffer, start: number, end: number): string | undefined {

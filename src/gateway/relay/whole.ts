@@ -10,6 +10,8 @@ const HELD_BYTES_MAX = 1024 * 1024;
 /** Of a longer answer so much of the end is kept, where the usage stands. */
 const TAIL_BYTES = 4096;
 
+const USAGE = ['usage'];
+
 /** An answer that is one document, passed on byte for byte. */
 export class WholeRelay implements Relay {
   readonly #host: RelayHost;
@@ -81,9 +83,9 @@ export class WholeRelay implements Relay {
 }
 
 function usageOf(body: Buffer): ReturnType<typeof readUsage> {
-  const scanned = scanMembers(body);
+  const scanned = scanMembers(body, 0, body.length, USAGE);
   if (typeof scanned === 'string') return undefined;
-  const member = scanned.members.findLast(({ key }) => key === 'usage');
+  const member = scanned.members.at(-1);
   return member && readUsage(parse(body.toString('utf8', member.start, member.end)));
 }
 

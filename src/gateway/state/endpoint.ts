@@ -61,7 +61,9 @@ export class Endpoint {
   /** Milliseconds until it may be used; 0 when it may now, Infinity when nobody knows. */
   waitMs(now: number): number {
     if (this.unwell || this.retired) return Number.POSITIVE_INFINITY;
-    return Math.max(this.coolUntil - now, this.breaker.waitMs(now), 0);
+    const coolMs = this.coolUntil - now;
+    const breakerMs = this.breaker.waitMs(now);
+    return Math.max(coolMs, breakerMs);
   }
 
   /** The engine asked to be left alone; of two such wishes the later end counts. */

@@ -18,10 +18,10 @@ export class WaitingLine {
   readonly #queues = new Map<Priority, Set<Waiter>>(priorities.map((priority) => [priority, new Set()]));
   readonly #order = new PriorityOrder();
 
+  #length = 0;
+
   get length(): number {
-    let length = 0;
-    for (const queue of this.#queues.values()) length += queue.size;
-    return length;
+    return this.#length;
   }
 
   waitingAt(priority: Priority): number {
@@ -30,16 +30,17 @@ export class WaitingLine {
 
   join(waiter: Waiter): void {
     this.#queues.get(waiter.priority)!.add(waiter);
+    this.#length++;
   }
 
   leave(waiter: Waiter): void {
-    this.#queues.get(waiter.priority)!.delete(waiter);
+    if (this.#queues.get(waiter.priority)!.delete(waiter)) this.#length--;
   }
 
   /** Takes out the one whose turn it is. */
   next(): Waiter | undefined {
+    if (this.#length === 0) return undefined;
     const waiting = priorities.map((priority) => this.waitingAt(priority));
-    if (!waiting.some((count) => count > 0)) return undefined;
     const priority = priorities[this.#order.decide({ waiting }).choice]!;
     const [waiter] = this.#queues.get(priority)!;
     this.leave(waiter!);
@@ -50,6 +51,7 @@ export class WaitingLine {
   clear(): Waiter[] {
     const all = [...this.#queues.values()].flatMap((queue) => [...queue]);
     for (const queue of this.#queues.values()) queue.clear();
+    this.#length = 0;
     return all;
   }
 }

@@ -20,7 +20,7 @@ export interface BadRequest {
 }
 
 /** Members that Armature decides on; one of them given twice is refused, since two readers could disagree. */
-const DECIDED = new Set([
+const DECIDED = [
   'model',
   'stream',
   'stream_options',
@@ -28,14 +28,13 @@ const DECIDED = new Set([
   'max_completion_tokens',
   'prompt_cache_key',
   'user',
-]);
+];
 
 export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
-  const scanned = scanMembers(body);
+  const scanned = scanMembers(body, 0, body.length, DECIDED);
   if (typeof scanned === 'string') return bad(`We could not parse the body of your request: ${scanned}.`);
   const found = new Map<string, Member>();
   for (const member of scanned.members) {
-    if (!DECIDED.has(member.key)) continue;
     if (found.has(member.key)) return bad(`The member '${member.key}' is given twice.`, member.key);
     found.set(member.key, member);
   }
@@ -75,7 +74,7 @@ export function rewriteOpenaiBody(
   addUsage: boolean,
 ): Buffer {
   const { places } = request;
-  const edits = [{ start: places.model.start, end: places.model.end, text: JSON.stringify(model) }];
+  const edits: Edit[] = [{ start: places.model.start, end: places.model.end, text: JSON.stringify(model) }];
   if (addUsage && request.stream && request.usageAsked === undefined) {
     const options = places.streamOptions;
     if (!options)
@@ -87,21 +86,32 @@ export function rewriteOpenaiBody(
     else edits.push(addUsageTo(body, options, places.usage));
   }
   edits.sort((a, b) => a.start - b.start);
-  const pieces: Buffer[] = [];
-  let at = 0;
-  for (const edit of edits) {
-    pieces.push(body.subarray(at, edit.start), Buffer.from(edit.text));
-    at = edit.end;
-  }
-  pieces.push(body.subarray(at));
-  return Buffer.concat(pieces);
+  return edited(body, edits);
 }
 
-function addUsageTo(
-  body: Buffer,
-  options: Member,
-  usage: Member | undefined,
-): { start: number; end: number; text: string } {
+interface Edit {
+  start: number;
+  end: number;
+  text: string;
+}
+
+/** `body` with the bytes of each edit replaced by its text; edits are in order and do not overlap. */
+function edited(body: Buffer, edits: readonly Edit[]): Buffer {
+  let length = body.length;
+  for (const { start, end, text } of edits) length += Buffer.byteLength(text) - (end - start);
+  const out = Buffer.allocUnsafe(length);
+  let from = 0;
+  let to = 0;
+  for (const { start, end, text } of edits) {
+    to += body.copy(out, to, from, start);
+    to += out.write(text, to);
+    from = end;
+  }
+  body.copy(out, to, from);
+  return out;
+}
+
+function addUsageTo(body: Buffer, options: Member, usage: Member | undefined): Edit {
   if (usage) return { start: usage.start, end: usage.end, text: 'true' };
   const scanned = scanMembers(body, options.start, options.end);
   if (typeof scanned === 'string')

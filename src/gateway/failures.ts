@@ -1,0 +1,68 @@
+import { ERRORS, type Failure } from '../kernel/errors.ts';
+import type { Call } from './call.ts';
+import type { Route } from './state/world.ts';
+
+/** What the path itself tells a caller, in words. */
+
+export function forbidden(route: string): Failure {
+  return {
+    code: 'forbidden',
+    message: `This key may not call '${route}'.`,
+    phase: 'before-queue',
+    status: ERRORS.forbidden.status,
+    shouldRetry: false,
+  };
+}
+
+export function wrongProtocol(call: Call): Failure {
+  const speaks = call.protocol === 'openai' ? 'the Open Inference Protocol' : "OpenAI's API";
+  return {
+    code: 'invalid_request',
+    message: `'${call.route}' speaks ${speaks}, and cannot answer this call.`,
+    phase: 'before-queue',
+    param: 'model',
+    shouldRetry: false,
+  };
+}
+
+export function drainingFailure(): Failure {
+  return {
+    code: 'draining',
+    message: 'This gateway is shutting down. Try again: another one, or the next one, will answer.',
+    phase: 'before-queue',
+    retryAfterSeconds: 1,
+  };
+}
+
+/** Every endpoint that is well asked to be left alone; the first may be asked again in `earliestMs`. */
+export function allCooling(route: string, earliestMs: number): Failure {
+  return {
+    code: 'overloaded',
+    message: `Every endpoint of '${route}' that is well asked to be left alone for a while.`,
+    phase: 'before-queue',
+    retryAfterSeconds: Math.max(1, Math.ceil(earliestMs / 1000)),
+  };
+}
+
+export function noEndpoint(route: string, endpoints: number): Failure {
+  const why = endpoints === 0 ? 'none has started yet' : 'all are fenced or unwell';
+  return {
+    code: 'backend_unavailable',
+    message: `No endpoint of '${route}' can be used now: ${why}.`,
+    phase: 'before-queue',
+  };
+}
+
+export function queueFull({ name, waiting }: Route): Failure {
+  return {
+    code: 'overloaded',
+    message: `All places of '${name}' are taken, and ${waiting.count} requests wait already.`,
+    phase: 'before-queue',
+    retryAfterSeconds: 1,
+  };
+}
+
+/** `what`: what was not there in time. */
+export function deadlinePassed(ms: number, what: string, phase: Failure['phase']): Failure {
+  return { code: 'deadline_exceeded', message: `The deadline of ${ms} ms passed before ${what}.`, phase };
+}
