@@ -33,6 +33,11 @@ export function badRequest(message: string, param?: string, code?: string): Host
   return new HostFault(400, message, { ...(param && { param }), ...(code && { code }) });
 }
 
+/** In OpenAI's own words. */
+export function unknownParameter(name: string): HostFault {
+  return badRequest(`Unknown parameter: '${name}'.`, name, 'unknown_parameter');
+}
+
 /** More requests wait than may. */
 export function tooBusy(waitingMax: number): HostFault {
   return new HostFault(503, `${waitingMax} requests wait already: come again`, {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { badRequest } from '../fault.ts';
+import { badRequest, unknownParameter } from '../fault.ts';
 
 /**
- * What the two endpoints take. As with other engines, members that are not known here are ignored, and those that are
- * known must have the right type; what is known and cannot be done is refused, so that nobody waits for it in vain.
+ * What the two endpoints take. What cannot be done is refused, so that nobody waits for it in vain; so are members that
+ * neither OpenAI's API nor this host knows. Those of the API that change nothing here are passed over.
  */
 
 /** How the next token is chosen. */
@@ -106,6 +106,13 @@ const message = z.discriminatedUnion(
   { error: "expected role 'system', 'developer', 'user' or 'assistant': this host calls no tools" },
 );
 
+/** Members of the API that say something about the caller or to a service that this host is not. */
+const WITHOUT_EFFECT = [
+  ...['model', 'user', 'safety_identifier', 'metadata', 'store', 'service_tier', 'prompt_cache_key'],
+  ...['prompt_cache_retention', 'parallel_tool_calls', 'tools', 'tool_choice', 'function_call'],
+  ...['reasoning_effort', 'verbosity', 'prediction'],
+];
+
 const none = (what: string) =>
   z.union([z.null(), z.array(z.unknown()).max(0)], `this host ${what}`).optional();
 
@@ -116,6 +123,7 @@ const chat = z.looseObject({
   logprobs: z.boolean().nullish(),
   top_logprobs: whole(0, TOP_LOGPROBS_MAX),
   functions: none('calls no functions'),
+  modalities: z.array(z.literal('text')).max(1).nullish(),
 });
 
 const completion = z.looseObject({
@@ -131,6 +139,7 @@ const completion = z.looseObject({
 
 export function parseChat(body: Record<string, unknown>): ChatRequest {
   refuseTools(body);
+  refuseUnknown(body, chat);
   const read = parse(chat, body);
   if (read.top_logprobs != null && read.logprobs !== true) {
     throw badRequest('top_logprobs needs logprobs: true', 'top_logprobs');
@@ -147,6 +156,7 @@ export function parseChat(body: Record<string, unknown>): ChatRequest {
 }
 
 export function parseCompletion(body: Record<string, unknown>): CompletionRequest {
+  refuseUnknown(body, completion);
   const read = parse(completion, body);
   const { prompt } = read;
   return {
@@ -166,6 +176,13 @@ function refuseTools(body: Record<string, unknown>): void {
   if (Array.isArray(tools) && tools.length > 0 && choice !== 'none') {
     throw badRequest('this host calls no tools: leave out `tools`, or set tool_choice to none', 'tools');
   }
+}
+
+function refuseUnknown(body: Record<string, unknown>, { shape }: z.ZodObject): void {
+  const unknown = Object.keys(body).find(
+    (name) => !Object.hasOwn(shape, name) && !WITHOUT_EFFECT.includes(name),
+  );
+  if (unknown !== undefined) throw unknownParameter(unknown);
 }
 
 function parse<T>(schema: z.ZodType<T>, body: unknown): T {

@@ -1,7 +1,9 @@
-import { badRequest } from '../fault.ts';
+import { badRequest, unknownParameter } from '../fault.ts';
 
 /** OpenAI's own bound. */
 const INPUTS_MAX = 2048;
+
+const KNOWN = ['model', 'input', 'encoding_format', 'dimensions', 'user'];
 
 export interface EmbeddingRequest {
   /** Texts, or what the caller has made tokens of already. */
@@ -14,6 +16,8 @@ export function parseEmbedding(
   body: Record<string, unknown>,
   { dimensions, vocabulary }: { dimensions: number; vocabulary: number },
 ): EmbeddingRequest {
+  const unknown = Object.keys(body).find((name) => !KNOWN.includes(name));
+  if (unknown !== undefined) throw unknownParameter(unknown);
   const format = body.encoding_format ?? 'float';
   if (format !== 'float' && format !== 'base64') {
     throw badRequest("encoding_format: expected 'float' or 'base64'", 'encoding_format');

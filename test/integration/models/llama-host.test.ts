@@ -241,10 +241,18 @@ describe('what cannot be done', () => {
     expect(said).toMatchObject({ status: 400, message: expect.stringContaining("'pattern'") });
   });
 
-  it('unknown members are passed over, as other engines do', async () => {
-    expect(
-      (await post('/chat/completions', { messages: FRANCE, max_tokens: 1, vendor_extra: 1 })).status,
-    ).toBe(200);
+  it('is a bad request: a member that nobody knows; one that means nothing here is passed over', async () => {
+    for (const path of ['/chat/completions', '/completions']) {
+      const body = path === '/completions' ? { prompt: 'a' } : { messages: FRANCE };
+      expect(await refusal(path, { ...body, temperatur: 0 })).toMatchObject({
+        status: 400,
+        type: 'invalid_request_error',
+        code: 'unknown_parameter',
+        param: 'temperatur',
+      });
+      const passed = { ...body, max_tokens: 1, user: 'u', metadata: { a: 'b' }, store: false };
+      expect((await post(path, passed)).status).toBe(200);
+    }
   });
 });
 

@@ -111,6 +111,7 @@ describe('embeddings of a real model', () => {
     ['a number', { input: 5 }],
     ['a token that the model has not', { input: [999_999] }],
     ['another length', { input: 'a', dimensions: 10 }],
+    ['an unknown member', { input: 'a', inputs: 'b' }],
     ['another format', { input: 'a', encoding_format: 'hex' }],
   ])('are refused: %s', async (_what, body) => {
     expect(await refusal(body)).toMatchObject({ status: 400, type: 'invalid_request_error' });
