@@ -11,6 +11,7 @@ export default defineConfig({
     testTimeout: 30_000,
     projects: [
       {
+        extends: true,
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'bench/**/*.test.ts', 'test/path/**/*.test.ts'],
@@ -19,9 +20,11 @@ export default defineConfig({
         },
       },
       {
+        extends: true,
         test: { name: 'house', include: ['test/house/**/*.test.ts'], pool: 'threads', isolate: false },
       },
       {
+        extends: true,
         test: {
           name: 'integration',
           include: [
@@ -35,6 +38,7 @@ export default defineConfig({
         },
       },
       {
+        extends: true,
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
