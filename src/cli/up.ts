@@ -13,7 +13,7 @@ import { socketPath } from '../links/socket-path.ts';
 import { childLauncher } from '../supervisor/child-launcher.ts';
 import { type Addresses, DataDir, type SupervisorRecord } from '../supervisor/data-dir.ts';
 import { parts } from '../supervisor/parts.ts';
-import { findTaken, hostAndPort } from '../supervisor/ports.ts';
+import { findTaken } from '../supervisor/ports.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
 import { reportFaults } from './check.ts';
@@ -44,7 +44,8 @@ export const command = defineCommand({
     const dir = take(common.data, place.data);
     // What was changed live counts from the first moment: control will run on it too.
     const { settings } = withLiveChanges(loaded.config, place.data).config;
-    const addresses = addressesOf(settings);
+    const wanted = parts(settings, place);
+    let addresses = addressesOf(wanted, { gateway: '', admin: '' });
     if (dir.earlier.length === 0) {
       const taken = await findTaken([settings.gateway.listen, settings.admin.listen]);
       if (taken) {
@@ -70,8 +71,10 @@ export const command = defineCommand({
       random: systemRandom,
       log,
       onChange(running) {
+        addresses = addressesOf(running, addresses);
         try {
-          dir.record({ ...record, parts: running });
+          dir.record({ ...record, ...addresses, parts: running });
+          dir.publish(addresses);
         } catch (error) {
           // A full disk is no reason to end what runs; a supervisor that follows starts parts instead of taking them over.
           log.warn({ err: error }, 'which parts run cannot be written down');
@@ -86,7 +89,7 @@ export const command = defineCommand({
       },
     });
     onSignals(supervisor, log);
-    await supervisor.start(socketPath(place.data, 'supervisor'), parts(settings, place), dir.earlier);
+    await supervisor.start(socketPath(place.data, 'supervisor'), wanted, dir.earlier);
     void untilReady(addresses.gateway, supervisor.left).then((after) => {
       if (after === undefined) return;
       ready = true;
@@ -116,14 +119,10 @@ function take(shown: string, path: string): DataDir {
   );
 }
 
-function addressesOf({ gateway, admin }: Settings): Addresses {
-  const url = (listen: string, tls: unknown) => {
-    const { host, port } = hostAndPort(listen);
-    // What listens on every address is asked on loopback.
-    const asked = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-    return `${tls ? 'https' : 'http'}://${asked.includes(':') ? `[${asked}]` : asked}:${port}`;
-  };
-  return { gateway: url(gateway.listen, gateway.tls), admin: url(admin.listen, admin.tls) };
+/** Where the parts are reached; as before where a part that would say it does not run. */
+function addressesOf(parts: readonly { part: string; address?: string }[], before: Addresses): Addresses {
+  const of = (name: string) => parts.find(({ part }) => part === name)?.address;
+  return { gateway: of('gateway-0') ?? before.gateway, admin: of('control') ?? before.admin };
 }
 
 function onSignals(supervisor: Supervisor, log: Logger): void {

@@ -112,6 +112,8 @@ export interface PartSpec {
   args: string[];
   /** Changes with what the part was started on beyond its arguments; one with another revision is started anew. */
   revision?: string;
+  /** Where it is reached by callers or operators, such as `http://127.0.0.1:7070`. */
+  address?: string;
   /** Milliseconds that it may take to leave after SIGTERM before it is killed. */
   graceMs?: number;
 }

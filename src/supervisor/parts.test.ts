@@ -18,10 +18,18 @@ function settings(overrides: object = {}) {
 
 test('control, each worker, and a host for each backend that runs here', () => {
   const graceMs = 35_000;
+  const revision = expect.any(String);
+  const gateway = { role: 'gateway', graceMs, revision, address: 'http://127.0.0.1:7070' };
   expect(parts(settings(), place)).toEqual([
-    { part: 'control', role: 'control', args: ['control', '--data', '/d', '-c', '/f.yaml'] },
-    { part: 'gateway-0', role: 'gateway', args: ['gateway', '--data', '/d', '--worker', '0'], graceMs },
-    { part: 'gateway-1', role: 'gateway', args: ['gateway', '--data', '/d', '--worker', '1'], graceMs },
+    {
+      part: 'control',
+      role: 'control',
+      args: ['control', '--data', '/d', '-c', '/f.yaml'],
+      revision,
+      address: 'http://127.0.0.1:7071',
+    },
+    { part: 'gateway-0', args: ['gateway', '--data', '/d', '--worker', '0'], ...gateway },
+    { part: 'gateway-1', args: ['gateway', '--data', '/d', '--worker', '1'], ...gateway },
     {
       part: 'host-near',
       role: 'host',
@@ -29,6 +37,30 @@ test('control, each worker, and a host for each backend that runs here', () => {
       graceMs,
     },
   ]);
+});
+
+test('workers and control are started anew when they are to listen elsewhere', () => {
+  const revisions = (gateway: object, admin: object = {}) =>
+    parts(settings({ gateway, admin }), place).map(({ role, revision }) => [role, revision]);
+  const before = new Map(revisions({ listen: '127.0.0.1:1' }) as [string, string][]);
+  const moved = new Map(revisions({ listen: '127.0.0.1:2', drain: '1s' }) as [string, string][]);
+  expect(moved.get('gateway')).not.toBe(before.get('gateway'));
+  expect(moved.get('control')).toBe(before.get('control'));
+  const opened = new Map(
+    revisions({ listen: '127.0.0.1:1' }, { listen: '127.0.0.1:3' }) as [string, string][],
+  );
+  expect(opened.get('gateway')).toBe(before.get('gateway'));
+  expect(opened.get('control')).not.toBe(before.get('control'));
+});
+
+test.each([
+  ['0.0.0.0:80', 'http://127.0.0.1:80'],
+  ['[::]:80', 'http://[::1]:80'],
+  ['[2001:db8::1]:80', 'http://[2001:db8::1]:80'],
+  ['localhost:80', 'http://localhost:80'],
+])('what listens at %s is reached at %s', (listen, address) => {
+  const control = parts(settings({ admin: { listen } }), place)[0];
+  expect(control?.address).toBe(address);
 });
 
 test('a host is given what it works on: the backend and its model, and nothing of the way to it', () => {

@@ -5,6 +5,7 @@ import type {
   SimBackendSettings,
 } from '../config/schema/index.ts';
 import type { HostGiven, PartSpec } from '../links/messages.ts';
+import { hostAndPort } from './ports.ts';
 
 /** How long a part may take to leave when nothing runs in it any more. */
 const LEAVE_MS = 5000;
@@ -24,10 +25,21 @@ export function parts(settings: Settings, place: Place): PartSpec[] {
   const graceMs = settings.gateway.drain + settings.gateway.drainDelay + LEAVE_MS;
   const data = ['--data', place.data];
   const file = ['-c', place.file];
-  const wanted: PartSpec[] = [{ part: 'control', role: 'control', args: ['control', ...data, ...file] }];
-  for (let worker = 0; worker < settings.gateway.workers; worker++) {
+  const { gateway, admin, store } = settings;
+  const wanted: PartSpec[] = [
+    {
+      part: 'control',
+      role: 'control',
+      args: ['control', ...data, ...file],
+      revision: JSON.stringify([admin.listen, admin.tls, store.url]),
+      address: addressOf(admin),
+    },
+  ];
+  // Workers share the address. What they listen on is what they cannot change while they run.
+  const listener = { revision: JSON.stringify([gateway.listen, gateway.tls]), address: addressOf(gateway) };
+  for (let worker = 0; worker < gateway.workers; worker++) {
     const args = ['gateway', ...data, '--worker', String(worker)];
-    wanted.push({ part: `gateway-${worker}`, role: 'gateway', args, graceMs });
+    wanted.push({ part: `gateway-${worker}`, role: 'gateway', args, graceMs, ...listener });
   }
   for (const [name, backend] of Object.entries(settings.backends)) {
     if (!isHosted(backend)) continue;
@@ -36,6 +48,13 @@ export function parts(settings: Settings, place: Place): PartSpec[] {
     wanted.push({ part: `host-${name}`, role: 'host', args, graceMs });
   }
   return wanted;
+}
+
+/** Where a listener is asked from this machine: what listens on every address is asked on loopback. */
+function addressOf({ listen, tls }: { listen: string; tls?: unknown }): string {
+  const { host, port } = hostAndPort(listen);
+  const asked = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `${tls ? 'https' : 'http'}://${asked.includes(':') ? `[${asked}]` : asked}:${port}`;
 }
 
 type HostedSettings = LocalBackendSettings | SimBackendSettings;

@@ -24,6 +24,7 @@ type PartLink = Link<ControlToSupervisor, SupervisorToControl>;
 export interface RunningPart {
   part: string;
   pid: number;
+  address?: string;
   /** What it was started as; a part of another identity is not the one that is wanted. */
   identity: string;
 }
@@ -54,6 +55,8 @@ export class Supervisor {
   readonly #tools: KeeperTools;
   /** Keepers of parts that are not wanted any more and have not left yet. */
   readonly #retired = new Set<PartKeeper>();
+  /** By part: workers that go on until their successors are there. */
+  readonly #predecessors = new Map<string, PartKeeper>();
   /** Identities of the parts that an earlier supervisor started, by part. */
   readonly #earlier = new Map<string, string>();
   /** By pid. */
@@ -95,22 +98,39 @@ export class Supervisor {
     for (const [part, keeper] of this.#keepers) {
       if (wanted.has(part)) continue;
       this.#keepers.delete(part);
-      this.#retired.add(keeper);
-      keeper.rest();
-      void keeper.stop().then(() => this.#retired.delete(keeper));
+      this.#retire(keeper);
+      void keeper.stop();
     }
     for (const spec of parts) {
       const keeper = this.#keepers.get(spec.part);
       if (!keeper) {
-        const added = new PartKeeper(spec, this.#tools);
-        this.#keepers.set(spec.part, added);
-        added.start();
+        this.#add(spec);
       } else if (identityOf(keeper.spec) !== identityOf(spec)) {
-        void keeper.replace(spec);
+        if (spec.role === 'gateway') this.#succeed(keeper, spec);
+        else void keeper.replace(spec);
       } else {
         keeper.spec = spec;
       }
     }
+  }
+
+  #add(spec: PartSpec): void {
+    const added = new PartKeeper(spec, this.#tools);
+    this.#keepers.set(spec.part, added);
+    added.start();
+  }
+
+  #retire(keeper: PartKeeper): void {
+    this.#retired.add(keeper);
+    keeper.rest();
+  }
+
+  /** Workers may stand beside each other, so callers need not wait for one to leave before the next one comes. */
+  #succeed(keeper: PartKeeper, spec: PartSpec): void {
+    this.#retire(keeper);
+    if (this.#predecessors.has(spec.part)) void keeper.stop();
+    else this.#predecessors.set(spec.part, keeper);
+    this.#add(spec);
   }
 
   /** Passes a signal to control. */
@@ -145,9 +165,12 @@ export class Supervisor {
   }
 
   get running(): RunningPart[] {
-    return [...this.#keepers.values()].flatMap(({ spec, pid }) =>
-      pid === undefined ? [] : [{ part: spec.part, pid, identity: identityOf(spec) }],
-    );
+    return [...this.#keepers.values()].flatMap(({ spec, pid }) => {
+      const { part, address } = spec;
+      return pid === undefined
+        ? []
+        : [{ part, pid, identity: identityOf(spec), ...(address && { address }) }];
+    });
   }
 
   #all(): PartKeeper[] {
@@ -194,6 +217,8 @@ export class Supervisor {
       signalPid(pid, 'SIGTERM');
       return;
     }
+    void this.#predecessors.get(part)?.stop();
+    this.#predecessors.delete(part);
     const adopted = this.#adopted.get(pid);
     if (adopted) {
       adopted.linkUp();
@@ -238,6 +263,7 @@ export class Supervisor {
     if (restartInMs === null) log.info(fields, `${part} left`);
     else log.warn({ ...fields, restartInMs }, `${part} died`);
     this.#adopted.delete(pid);
+    for (const keeper of this.#retired) if (keeper.pid === undefined) this.#retired.delete(keeper);
     this.#options.onChange(this.running);
     this.#notices.tell({ type: 'part-left', part, pid, exitCode, signal, restartInMs });
     if (exitCode === EXIT_FATAL) this.#options.onFatal(part);

@@ -2,7 +2,8 @@ import { readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { Armature, plainConfig, startArmature } from '../upstream/armature.ts';
+import { Armature, chatBody, plainConfig, startArmature } from '../upstream/armature.ts';
+import { RawClient } from '../upstream/client.ts';
 import { startEngine } from '../upstream/engine.ts';
 import { endless } from '../upstream/scripts.ts';
 import { eventually } from '../upstream/waiting.ts';
@@ -165,4 +166,38 @@ test('an up that comes while orphans still drain takes the listener beside them'
   engine.die();
   expect((await stream).done).toBe(false);
   await eventually('the orphan has left', () => partNames(armature).length === 3);
+});
+
+test('listeners move when the file says so: new workers come before the old ones leave, and streams go on', async () => {
+  await using engine = await startEngine(endless());
+  await using armature = await startArmature(plainConfig(engine, { top: { gateway: { workers: 2 } } }));
+  using client = await RawClient.open(armature.gatewayPort);
+  const stream = client.request({ path: '/v1/chat/completions', body: chatBody({ stream: true }) });
+  await engine.posted(1);
+  const before = armature.parts();
+  armature.gatewayPort = 0;
+  armature.adminPort = 0;
+  await armature.configure(plainConfig(engine, { top: { gateway: { workers: 2 } } }));
+  armature.kill('supervisor', 'SIGHUP');
+  await armature.ready();
+  await eventually(
+    'the admin listener has moved',
+    async () => (await armature.admin('/metrics')).status === 200,
+  );
+  expect(JSON.parse(readFileSync(join(armature.data, 'run', 'addresses.json'), 'utf8'))).toEqual({
+    gateway: `http://127.0.0.1:${armature.gatewayPort}`,
+    admin: `http://127.0.0.1:${armature.adminPort}`,
+  });
+  await eventually('the idle old worker has left', () => partNames(armature).length === 5);
+  const seen = stream.events.length;
+  await stream.until(({ events }) => events.length > seen + 5, 5000);
+  engine.die();
+  await eventually('the old workers have left', () => partNames(armature).length === 4, 10_000);
+  const old = new Set(before.map(({ pid }) => pid));
+  expect(
+    armature
+      .parts()
+      .filter(({ pid }) => old.has(pid))
+      .map(({ part }) => part),
+  ).toEqual(['supervisor']);
 });
