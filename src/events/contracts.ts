@@ -1,5 +1,5 @@
-import type { Priority } from '../config/schema/index.ts';
 import type { ErrorCode } from '../kernel/errors.ts';
+import type { Priority } from '../kernel/priorities.ts';
 
 /** A fact in the ledger, as the API, `armature events` and `why` show it. */
 export interface LedgerEvent {

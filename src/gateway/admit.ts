@@ -1,5 +1,5 @@
-import { type Priority, priorities } from '../config/schema/index.ts';
 import type { Failure } from '../kernel/errors.ts';
+import { type Priority, priorities } from '../kernel/priorities.ts';
 import type { Exchange } from './exchange.ts';
 import type { World } from './state/world.ts';
 

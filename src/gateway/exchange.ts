@@ -1,6 +1,6 @@
-import type { Priority } from '../config/schema/index.ts';
 import type { Outcome, Step } from '../events/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
+import type { Priority } from '../kernel/priorities.ts';
 import { Scope } from '../kernel/scope.ts';
 import type { TimerHandle } from '../kernel/timers.ts';
 import type { Snapshot } from '../links/messages.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
-import { type Priority, priorities } from '../config/schema/index.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { type Priority, priorities } from '../kernel/priorities.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
 import type { Snapshot, WorkerState } from '../links/messages.ts';

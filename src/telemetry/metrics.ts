@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client';
-import { type Priority, priorities } from '../config/schema/index.ts';
+import { type Priority, priorities } from '../kernel/priorities.ts';
 import { SpreadFamily, TallyFamily } from './tally.ts';
 
 /** Every metric of a gateway worker. Control merges those of all workers (see merge.ts): sums, save where said. */

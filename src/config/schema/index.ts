@@ -111,4 +111,3 @@ export type TenantSettings = NonNullable<Settings['tenants']>[string];
 export type ModelSettings = Settings['models'][string];
 export type PipelineSettings = Settings['pipelines'][string];
 export { OIP_ENGINES, OPENAI_ENGINES } from './backends.ts';
-export { type Priority, priorities } from './routes.ts';

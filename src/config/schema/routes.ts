@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { priorities } from '../../kernel/priorities.ts';
 import { duration, hash, name, rate, whole } from './values.ts';
 
 const rung = z.union(
@@ -61,14 +62,9 @@ export const route = z.strictObject({
     .describe('Second attempts at another endpoint, before anything was answered.'),
 });
 
-const PRIORITIES = ['critical', 'interactive', 'standard', 'batch'] as const;
-export type Priority = (typeof PRIORITIES)[number];
-/** Highest first. */
-export const priorities: readonly Priority[] = PRIORITIES;
-
 export const tenant = z.strictObject({
   priority: z
-    .literal(PRIORITIES, { error: 'expected critical, interactive, standard or batch' })
+    .literal(priorities, { error: 'expected critical, interactive, standard or batch' })
     .default('standard')
     .describe('The highest that its requests may ask for, and what they get without asking.'),
   routes: z.array(name).optional().describe('Routes and pipelines it may call. Default: every one.'),

@@ -1,4 +1,4 @@
-import { type Priority, priorities } from '../../config/schema/index.ts';
+import { type Priority, priorities } from '../../kernel/priorities.ts';
 import { PriorityOrder } from '../../policies/priority-order/index.ts';
 
 /** A request that waits for a place at an endpoint of one backend. */

@@ -1,0 +1,3 @@
+/** Priorities of requests, highest first. */
+export const priorities = ['critical', 'interactive', 'standard', 'batch'] as const;
+export type Priority = (typeof priorities)[number];
