@@ -84,7 +84,7 @@ test('the supervisor is told of another number of workers', async () => {
 
 test('an endpoint that falls ill and recovers is told in the ledger; one that was well from the start is not', async () => {
   await time.advance(5000);
-  expect(control.prober.readings().health).toEqual({ 'far|http://far/v1': 'well' });
+  expect(control.health.known).toEqual({ 'far|http://far/v1': 'well' });
   answer = { status: 503 };
   await time.advance(5000);
   answer = { status: 200 };

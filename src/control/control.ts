@@ -25,8 +25,8 @@ import { type GatewayLink, Gateways } from './gateways.ts';
 import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
 import { liveKeys } from './keys/index.ts';
 import { type LeaseService, leaseService } from './leases/service.ts';
-import { type HealthChange, keyOf, type Probe, Prober, type ProbeTarget } from './probing/prober.ts';
-import { probeTargets } from './probing/targets.ts';
+import { Health } from './probing/health.ts';
+import type { Probe } from './probing/prober.ts';
 import { Snapshots } from './snapshots.ts';
 import { Turns } from './turns.ts';
 import { WorkerMetrics } from './worker-metrics.ts';
@@ -53,7 +53,7 @@ const LEAVE_MS = 5000;
 export class Control {
   readonly gateways: Gateways;
   readonly hosts: Hosts;
-  readonly prober: Prober;
+  readonly health: Health;
   readonly metrics: WorkerMetrics;
   readonly snapshots: Snapshots;
   /** Told after each change which parts are wanted. */
@@ -63,8 +63,6 @@ export class Control {
   readonly #leases: LeaseService;
   readonly #blamer = new Blamer();
   readonly #turns = new Turns();
-  /** What told of each endpoint that is unwell, by `BACKEND|ADDRESS`. */
-  readonly #healthEvents = new Map<string, string>();
   /** Events that the next snapshot follows from. */
   #causes: string[] = [];
   #retry: TimerHandle;
@@ -89,7 +87,8 @@ export class Control {
       joined: (peer, holdings) => {
         this.#leases.joined(peer, holdings);
         peer.send({ type: 'snapshot', snapshot: this.snapshots.current });
-        peer.send({ type: 'readings', readings: this.#readings() });
+        const { readings } = this.health;
+        if (readings) peer.send({ type: 'readings', readings });
       },
       left: (peer) => {
         this.#leases.left(peer);
@@ -101,14 +100,8 @@ export class Control {
     });
     const file = join(options.place.data, 'run', 'counts.json');
     this.metrics = new WorkerMetrics({ gateways: this.gateways, timers, file, log: options.log });
-    this.prober = new Prober({
-      clock,
-      timers,
-      random,
-      probe,
-      onChange: (change) => this.#healthChanged(change),
-      onMute: (target, status) => this.#probeRefused(target, status),
-    });
+    const tell = (readings: Readings) => this.gateways.broadcast({ type: 'readings', readings });
+    this.health = new Health({ clock, timers, random, probe, ledger, log, tell });
   }
 
   /** Begins on a configuration that has been checked. Rejects with a StoreError where its snapshot cannot be stored. */
@@ -187,7 +180,7 @@ export class Control {
   /** Decides nothing any more, for another control may begin; resolves when no worker is left whose facts it stores. */
   async retire(): Promise<void> {
     this.#closed = true;
-    this.prober.close();
+    this.health.close();
     const { drain, drainDelay } = this.effective.settings.gateway;
     await this.gateways.deserted(drain + drainDelay + LEAVE_MS);
   }
@@ -197,7 +190,7 @@ export class Control {
     this.#options.timers.clear(this.#retry);
     this.#options.timers.clear(this.#hostsBack);
     this.#leases.close();
-    this.prober.close();
+    this.health.close();
     this.metrics.close();
   }
 
@@ -216,7 +209,7 @@ export class Control {
     const snapshot = this.snapshots.current;
     this.#options.log.info({ snapshot: snapshot.number }, 'snapshot published');
     this.gateways.broadcast({ type: 'snapshot', snapshot });
-    this.prober.watch(probeTargets(settings));
+    this.health.watch(settings);
     this.#options.ledger.keep({ ageMs: settings.store.keep.age, sizeBytes: settings.store.keep.size });
     this.onWant?.(parts(settings, this.#options.place));
     this.#explain(snapshot.number, origins);
@@ -269,39 +262,5 @@ export class Control {
   #republish(causes: string[]): void {
     // A failure has been told, and is tried again.
     this.#turns.run(() => this.#publishAll(causes)).catch(() => undefined);
-  }
-
-  #healthChanged({ backend, endpoint, health, figures }: HealthChange): void {
-    // That an endpoint is as well as it was taken to be is no news.
-    if (health === 'unwell' || figures.before !== 'unknown') {
-      this.#options.log.warn({ backend, endpoint, ...figures }, `endpoint ${health}`);
-      const { id } = this.#options.ledger.append({
-        type: `endpoint-${health}`,
-        subject: `endpoint:${backend}|${endpoint}`,
-        data: figures,
-      });
-      this.#healthEvents.set(keyOf({ backend, endpoint }), id);
-    }
-    this.gateways.broadcast({ type: 'readings', readings: this.#readings() });
-  }
-
-  #readings(): Readings {
-    const { health } = this.prober.readings();
-    const causes: Record<string, string> = {};
-    for (const [key, id] of this.#healthEvents) {
-      if (health[key] === 'unwell') causes[key] = id;
-      else this.#healthEvents.delete(key);
-    }
-    return { health, causes };
-  }
-
-  #probeRefused({ backend, endpoint, url }: ProbeTarget, status: number): void {
-    const hint = 'its health is judged by requests alone; set probe.path, or probe.off';
-    this.#options.log.warn({ backend, endpoint, url, status }, `a probe is not answered: ${hint}`);
-    this.#options.ledger.append({
-      type: 'probe-refused',
-      subject: `endpoint:${backend}|${endpoint}`,
-      data: { url, status, hint },
-    });
   }
 }

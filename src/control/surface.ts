@@ -15,6 +15,9 @@ import { rungName, statusOf } from './status.ts';
 /** How long a worker may take to tell its state. */
 const STATE_MS = 1000;
 
+/** Events are counted one by one: not at every glance at a page. */
+const EXTENT_MS = 5000;
+
 /** What the management API shows and does, out of control's parts. */
 export function surfaceOf(options: {
   control: Control;
@@ -24,6 +27,7 @@ export function surfaceOf(options: {
   file: string;
 }): Surface {
   const { control, ledger, keys, clock, file } = options;
+  const extent = remembered(clock, EXTENT_MS, () => ledger.store.ledger.extent());
   return {
     ...listsOf(control),
     async status() {
@@ -36,7 +40,7 @@ export function surfaceOf(options: {
       const { number, event, endpoints } = control.snapshots.current;
       const { overlays, notices, restart } = configOf(control, file);
       const { refused } = control.changes;
-      const { events, bytes, oldestMs } = await ledger.store.ledger.extent();
+      const { events, bytes, oldestMs } = await extent();
       const oldest = oldestMs === undefined ? undefined : new Date(oldestMs).toISOString();
       return statusOf({
         at: new Date(clock.wall()).toISOString(),
@@ -46,7 +50,7 @@ export function surfaceOf(options: {
         workers,
         hosts: control.hosts.peers,
         endpoints,
-        health: control.prober.readings().health,
+        health: control.health.known,
         ledger: {
           events,
           bytes,
@@ -165,4 +169,14 @@ function orThrow<Result extends object>(result: Result | Failure): Result {
   if (!('phase' in result)) return result;
   const { code, message } = result;
   throw new ApiFault(ERRORS[code].status as ApiFault['status'], code, message);
+}
+
+/** Asks at most once in so many milliseconds, and gives what was answered last in between. */
+function remembered<Answer>(clock: Clock, forMs: number, ask: () => Promise<Answer>): () => Promise<Answer> {
+  let last: { atMs: number; answer: Promise<Answer> } | undefined;
+  return () => {
+    const now = clock.mono();
+    if (!last || now - last.atMs >= forMs) last = { atMs: now, answer: ask() };
+    return last.answer;
+  };
 }

@@ -109,6 +109,11 @@ export class Prober {
     return { health };
   }
 
+  /** Whether enough is known of every endpoint to tell how it is, or that it cannot be told. */
+  get settled(): boolean {
+    return [...this.#watched.values()].every(({ health, mute }) => health !== undefined || mute);
+  }
+
   close(): void {
     for (const [key, watched] of this.#watched) this.#drop(key, watched);
   }
@@ -135,8 +140,9 @@ export class Prober {
   #judge(watched: Watched, answer: ProbeAnswer, tookMs: number): void {
     const { target } = watched;
     if ('status' in answer && MUTE_STATUSES.has(answer.status) && !target.pathGiven) {
-      if (!watched.mute) this.#options.onMute(target, answer.status);
+      const first = !watched.mute;
       watched.mute = true;
+      if (first) this.#options.onMute(target, answer.status);
       return;
     }
     const good = 'status' in answer && answer.status < 400;
