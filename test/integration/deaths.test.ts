@@ -58,12 +58,14 @@ const config = (engines: Parameters<typeof backendOf>[0], more: Config = {}): Co
   routes: { chat: { targets: [{ backend: 'b1' }], deadline: '30s', retry: { attempts: 2, budget: 1 } } },
 });
 
-/** The event that tells of a part's end. */
-async function deathOf(armature: Armature, part: string): Promise<Json> {
-  return eventually(`an event tells of the death of ${part}`, async () => {
-    const events = await armature.events();
+/** Waits for the event that tells of a part's end, and for `why` to explain it. */
+async function explainedDeath(armature: Armature, part: string): Promise<void> {
+  const death = await eventually(`an event tells of the death of ${part}`, async () => {
+    const events: Json[] = await armature.events();
     return events.find((event) => /(left|died)$/.test(event.type) && JSON.stringify(event).includes(part));
   });
+  const { steps } = await armature.why(death.id);
+  expect(JSON.stringify(steps)).toContain(part);
 }
 
 describe('killed under 200 streams:', () => {
@@ -117,7 +119,7 @@ describe('killed under 200 streams:', () => {
     await eventually('a new one serves', () =>
       armature.parts().some(({ part, pid }) => part === 'gateway-1' && pid !== dead),
     );
-    await deathOf(armature, 'gateway-1');
+    await explainedDeath(armature, 'gateway-1');
     await armature.idle();
   });
 
@@ -147,7 +149,7 @@ describe('killed under 200 streams:', () => {
       armature.parts().some(({ part, pid }) => part === 'control' && pid !== dead),
     );
     await eventually('it answers', async () => (await armature.admin('/metrics')).status === 200, 10_000);
-    await deathOf(armature, 'control');
+    await explainedDeath(armature, 'control');
     for (const answer of degraded) {
       expect(answer.header('x-armature-degraded')).toBeDefined();
       const id = answer.header('x-armature-id');
@@ -160,7 +162,7 @@ describe('killed under 200 streams:', () => {
   });
 
   it('a model host takes its own streams alone, and comes back', async () => {
-    const profile = { decodeTokensPerSecond: 40, batchMax: 256, kvTokensMax: 1_000_000 };
+    const profile = { decodeTokensPerSecond: 100, batchMax: 256, kvTokensMax: 1_000_000 };
     const sim = { engine: 'sim', profile, limits: { concurrency: 256 } };
     await using armature = await startArmature({
       backends: { s1: sim, s2: sim },
@@ -177,7 +179,7 @@ describe('killed under 200 streams:', () => {
     const answers: Answer[] = [];
     for (let i = 0; i < STREAMS; i++) {
       const client = clients.use(await RawClient.open(armature.gatewayPort));
-      answers.push(client.request({ ...stream, body: chatBody({ stream: true, max_tokens: 400 }) }));
+      answers.push(client.request({ ...stream, body: chatBody({ stream: true, max_tokens: 300 }) }));
     }
     await Promise.all(answers.map((answer) => answer.until((so) => so.events.length >= 2, 30_000)));
     const through = (backend: string) =>
@@ -197,7 +199,7 @@ describe('killed under 200 streams:', () => {
       () => armature.parts().some(({ part, pid }) => part === 'host-s1' && pid !== dead),
       15_000,
     );
-    await deathOf(armature, 'host-s1');
+    await explainedDeath(armature, 'host-s1');
     await Promise.all(through('s2').map((answer) => answer.whole(60_000)));
     expect(through('s2').filter((answer) => !answer.done)).toEqual([]);
   });
