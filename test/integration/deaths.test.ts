@@ -58,6 +58,24 @@ const config = (engines: Parameters<typeof backendOf>[0], more: Config = {}): Co
   routes: { chat: { targets: [{ backend: 'b1' }], deadline: '30s', retry: { attempts: 2, budget: 1 } } },
 });
 
+/** With a route `spare` whose every answer is degraded, and so recorded in full. */
+const withSpare = (before: Config): Config => ({
+  ...before,
+  gateway: { ...before['gateway'], recordsPerSecondMax: 10_000 },
+  routes: { ...before['routes'], spare: { targets: [{ backend: 'dead' }], ladder: [{ answer: 'Later.' }] } },
+  backends: { ...before['backends'], dead: backendOf('http://127.0.0.1:9/v1') },
+});
+const spared = { ...whole, body: chatBody({ model: 'spare' }) };
+
+/** Whether the full record of an answer is in the ledger, or comes into it soon. */
+async function recorded(armature: Armature, answer: Answer): Promise<boolean> {
+  expect(answer.header('x-armature-degraded')).toBeDefined();
+  const path = `/api/v1/requests/${answer.header('x-armature-id')}`;
+  return eventually('a record', async () => (await armature.admin(path)).status === 200, 2000).catch(
+    () => false,
+  );
+}
+
 /** Waits for the event that tells of a part's end, and for `why` to explain it. */
 async function explainedDeath(armature: Armature, part: string): Promise<void> {
   const death = await eventually(`an event tells of the death of ${part}`, async () => {
@@ -123,24 +141,29 @@ describe('killed under 200 streams:', () => {
     await armature.idle();
   });
 
+  it('a worker takes at most the records of its last turn', async () => {
+    await using engine = await startEngine();
+    await using armature = await startArmature(withSpare(config(engine)));
+    const degraded: Answer[] = [];
+    for (let i = 0; i < 30; i++) degraded.push(await armature.ask(spared));
+    armature.kill('gateway-0');
+    await explainedDeath(armature, 'gateway-0');
+    const kept = await Promise.all(degraded.map((answer) => recorded(armature, answer)));
+    expect(kept.slice(0, -1)).not.toContain(false);
+    await armature.ready();
+    expect((await armature.ask(whole)).status).toBe(200);
+  });
+
   it('control takes nothing, and not one record is lost', async () => {
     const { script, open } = gated('one');
     await using engine = await startEngine(script);
-    await using armature = await startArmature({
-      ...config(engine, { gateway: { recordsPerSecondMax: 10_000 } }),
-      routes: {
-        ...config(engine)['routes'],
-        spare: { targets: [{ backend: 'dead' }], ladder: [{ answer: 'Later.' }] },
-      },
-      backends: { ...config(engine)['backends'], dead: backendOf('http://127.0.0.1:9/v1') },
-    });
+    await using armature = await startArmature(withSpare(config(engine)));
     using clients = new DisposableStack();
     const answers = await startStreams(armature, clients);
-    const degrade = () => armature.ask({ ...whole, body: chatBody({ model: 'spare' }) });
 
-    const degraded = await Promise.all(Array.from({ length: 20 }, degrade));
+    const degraded = await Promise.all(Array.from({ length: 20 }, () => armature.ask(spared)));
     const dead = armature.kill('control');
-    for (let i = 0; i < 30; i++) degraded.push(await degrade());
+    for (let i = 0; i < 30; i++) degraded.push(await armature.ask(spared));
     for (let i = 0; i < 20; i++) expect((await armature.ask(whole)).text).toBe('one');
     open();
     expect((await ended(answers)).broken).toEqual([]);
@@ -150,14 +173,7 @@ describe('killed under 200 streams:', () => {
     );
     await eventually('it answers', async () => (await armature.admin('/metrics')).status === 200, 10_000);
     await explainedDeath(armature, 'control');
-    for (const answer of degraded) {
-      expect(answer.header('x-armature-degraded')).toBeDefined();
-      const id = answer.header('x-armature-id');
-      await eventually(
-        `the record of ${id}`,
-        async () => (await armature.admin(`/api/v1/why/${id}`)).status === 200,
-      );
-    }
+    for (const answer of degraded) expect(await recorded(armature, answer)).toBe(true);
     await armature.idle();
   });
 
