@@ -29,7 +29,27 @@ describe('a JSON schema for a grammar', () => {
     expect(grammarSchema({ type: ['string', 'null'] })).toEqual({ type: ['string', 'null'] });
   });
 
+  it('takes an object of which nothing is said for any object', () => {
+    expect(grammarSchema({ type: 'object' })).toEqual({ type: 'object', additionalProperties: true });
+    expect(grammarSchema({ type: 'object', additionalProperties: false })).toEqual({
+      type: 'object',
+      additionalProperties: false,
+    });
+  });
+
   it.each([
+    ['an unknown type', { type: 'text' }, 'expected a type'],
+    [
+      'a property that must come and is not described',
+      { properties: { a: {} }, required: ['b'] },
+      'required',
+    ],
+    ['a union with something beside it', { anyOf: [{}], type: 'object' }, "'type' beside 'anyOf'"],
+    [
+      'a reference with something beside it',
+      { $defs: { a: {} }, $ref: '#/$defs/a', maxLength: 1 },
+      "beside '$ref'",
+    ],
     ['a pattern', { type: 'string', pattern: 'a' }, "'pattern'"],
     [
       'a bound',

@@ -15,6 +15,7 @@ const KNOWN = new Set([
   ...['properties', 'required', 'additionalProperties', 'minProperties', 'maxProperties'],
   ...['items', 'prefixItems', 'minItems', 'maxItems'],
 ]);
+const TYPES = new Set<unknown>(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']);
 const FORMATS = new Set(['date-time', 'time', 'date']);
 /** Deeper ones are refused: grammars of them take too long. */
 const DEPTH_MAX = 32;
@@ -44,7 +45,10 @@ function convert(schema: unknown, path: string, depth: number, definitions: Set<
   if (given.format !== undefined && !FORMATS.has(String(given.format))) {
     throw badRequest(`${path}: this host knows the formats ${[...FORMATS].join(', ')}`, path);
   }
+  checkAlone(given, path);
   checkReference(given, path, definitions);
+  checkTypes(given, path);
+  checkRequired(given, path);
 
   const { anyOf, oneOf = anyOf, ...rest } = given;
   if (Array.isArray(rest.type) && !rest.type.every(isScalar)) {
@@ -54,8 +58,11 @@ function convert(schema: unknown, path: string, depth: number, definitions: Set<
       ),
     };
   }
+  // The library takes an object without properties for an empty one; the standard, for any.
+  const open = rest.type === 'object' && !rest.properties && rest.additionalProperties === undefined;
   return {
     ...rest,
+    ...(open && { additionalProperties: true }),
     ...children(rest, path, depth, definitions),
     ...(oneOf !== undefined && { oneOf: list(oneOf, `${path}.oneOf`, depth, definitions) }),
   };
@@ -95,11 +102,38 @@ function list(value: unknown, path: string, depth: number, definitions: Set<stri
   return value.map((inner, at) => convert(inner, `${path}[${at}]`, depth + 1, definitions));
 }
 
+/** A union or a reference is all that the library sees of a schema: what stands beside it would be lost. */
+function checkAlone(given: Schema, path: string): void {
+  const whole = ['anyOf', 'oneOf', '$ref'].find((key) => given[key] !== undefined);
+  if (whole === undefined) return;
+  const beside = Object.keys(given).find((key) => key !== whole && key !== '$defs' && !REMARKS.has(key));
+  if (beside !== undefined) {
+    throw badRequest(`${path}: this host cannot hold an answer to '${beside}' beside '${whole}'`, path);
+  }
+}
+
 function checkReference({ $ref }: Schema, path: string, definitions: Set<string>): void {
   if ($ref === undefined) return;
   const name = /^#\/\$defs\/([^/]+)$/.exec(String($ref))?.[1];
   if (name === undefined || !definitions.has(name)) {
     throw badRequest(`${path}: a reference must be to #/$defs/NAME of the same schema`, path);
+  }
+}
+
+function checkTypes({ type }: Schema, path: string): void {
+  for (const one of Array.isArray(type) ? type : [type]) {
+    if (one !== undefined && !TYPES.has(one)) {
+      throw badRequest(`${path}: expected a type of ${[...TYPES].join(', ')}`, path);
+    }
+  }
+}
+
+/** Every property comes, so that a list of those that must is kept in any case, unless it names others. */
+function checkRequired({ required, properties }: Schema, path: string): void {
+  if (required === undefined) return;
+  const names = new Set(Object.keys((properties ?? {}) as Schema));
+  if (!Array.isArray(required) || !required.every((name) => names.has(name))) {
+    throw badRequest(`${path}: 'required' must be a list of names under 'properties'`, path);
   }
 }
 
