@@ -49,7 +49,7 @@ export class Breaker implements Policy<undefined, BreakerChoice, BreakerObservat
     if (this.waitMs(now) > 0) {
       return {
         choice: 'fenced',
-        reason: { code: 'breaker-open', figures: { forMs: Math.ceil(this.#openUntil - now) } },
+        reason: { code: 'breaker-open', figures: { forMs: Math.max(0, Math.ceil(this.#openUntil - now)) } },
       };
     }
     this.state = 'half-open';

@@ -57,7 +57,7 @@ function chosen(
   };
 }
 
-/** What of the input was read for a decision: enough to replay it, and small however many endpoints there are. */
+/** What of the input was read for a decision, enough to replay it: the two that were drawn; for a session every one. */
 export function readOf(input: EndpointInput, decision: Decision<number>): unknown {
   const { endpoints, session } = input;
   const drawn = decision.reason.figures['drawn'];
