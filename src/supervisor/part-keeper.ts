@@ -98,7 +98,10 @@ export class PartKeeper {
     const { spec } = this;
     this.#running = launched;
     this.#startedAt = this.#tools.clock.mono();
-    launched.onExit = (exit) => this.#ended(spec, launched.pid, exit);
+    launched.onExit = (exit) => {
+      launched.onExit = undefined;
+      this.#ended(spec, launched.pid, exit);
+    };
     this.#tools.onStarted(spec, launched.pid, adopted);
   }
 
