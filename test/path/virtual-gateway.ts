@@ -105,8 +105,8 @@ export interface Served {
 }
 export type Engine = (served: Served) => void;
 
-export const JSON_HEAD = { 'content-type': 'application/json' };
-export const SSE_HEAD = { 'content-type': 'text/event-stream' };
+const JSON_HEAD = { 'content-type': 'application/json' };
+const SSE_HEAD = { 'content-type': 'text/event-stream' };
 
 export function chatAnswer(text: string, afterMs = 10): Engine {
   return (served) => {
@@ -139,7 +139,9 @@ export function chatStream(words: string[], gapMs = 5): Engine {
       Buffer.from('data: [DONE]\n\n'),
     ];
     time.set(gapMs, () => !state.aborted() && sink.onHead(200, SSE_HEAD));
-    pieces.forEach((piece, at) => time.set(gapMs * (at + 1), () => !state.aborted() && sink.onData(piece)));
+    for (const [at, piece] of pieces.entries()) {
+      time.set(gapMs * (at + 1), () => !state.aborted() && sink.onData(piece));
+    }
     time.set(gapMs * pieces.length, () => !state.aborted() && sink.onEnd());
   };
 }
