@@ -106,7 +106,6 @@ export type RemoteBackendSettings = Extract<BackendSettings, { endpoints: string
 export type LocalBackendSettings = Extract<BackendSettings, { engine: 'local' }>;
 export type SimBackendSettings = Extract<BackendSettings, { engine: 'sim' }>;
 export type RouteSettings = Settings['routes'][string];
-export type RungSettings = RouteSettings['ladder'][number];
 export type TenantSettings = NonNullable<Settings['tenants']>[string];
 export type ModelSettings = Settings['models'][string];
 export type PipelineSettings = Settings['pipelines'][string];
