@@ -137,25 +137,14 @@ test('a supervisor that is killed is followed by one that takes over the living 
   await stream;
 });
 
-test('parts without a supervisor drain and leave; an up that comes late starts its own', async () => {
-  await using engine = await startEngine();
-  await using armature = await startArmature(plainConfig(engine));
-  armature.kill('supervisor');
-  await armature.left();
-  expect((await armature.chat()).status).toBe(200);
-  await eventually('the orphans have left', () => armature.parts().length === 0, 15_000);
-  await armature.up();
-  expect((await armature.chat()).status).toBe(200);
-  expect(partNames(armature)).toEqual(['control', 'gateway-0', 'supervisor']);
-});
-
-test('an up that comes while orphans still drain takes the listener beside them', async () => {
+test('parts without a supervisor drain and leave; an up that comes meanwhile takes the listener beside them', async () => {
   await using engine = await startEngine(endless());
   await using armature = await startArmature(plainConfig(engine));
   const stream = armature.chat({ stream: true }, [], 60_000);
   await engine.posted(1);
   armature.kill('supervisor');
   await armature.left();
+  expect((await armature.ask({ method: 'GET', path: '/readyz' })).status).toBe(200);
   await eventually(
     'the orphan has closed its listener',
     async () => (await armature.ask({ method: 'GET', path: '/readyz' })).fault !== undefined,
