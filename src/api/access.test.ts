@@ -83,3 +83,9 @@ test('with tokens every request needs one, and a viewer changes nothing', () => 
 test('beyond loopback any name may lead here, for it is tokens that guard it', () => {
   expect(knock({ host: 'armature.internal', authorization: 'Bearer v' }, closed)).toBe('viewer token:vic');
 });
+
+test('beyond loopback nothing is open, even where no token is configured', () => {
+  const bare = { ...closed, tokens: [] };
+  expect(knock({}, bare)).toBe(401);
+  expect(knock({ authorization: 'Bearer local', method: 'PUT' }, bare)).toBe('admin operator');
+});

@@ -68,7 +68,7 @@ export function callerOf({ method, authorization }: Knock, settings: AccessSetti
     return forbidden(`The token of '${caller.actor}' may look, and change nothing.`);
   }
   if (authorization !== undefined) return unauthorized('This token is not known here.');
-  if (settings.tokens.length > 0) {
+  if (settings.tokens.length > 0 || !isLoopback(settings.listenHost)) {
     return unauthorized('Send one of `admin.tokens`, as `authorization: Bearer TOKEN`.');
   }
   if (reading) return { role: 'viewer', actor: 'anyone' };

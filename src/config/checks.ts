@@ -106,7 +106,7 @@ function checkNames(document: Record<string, unknown>, findings: Findings): void
 }
 
 /** `localhost`, 127.0.0.0/8 or ::1. Any other name may stand for an address that others reach. */
-function isLoopback(listen: string): boolean {
+export function isLoopback(listen: string): boolean {
   const host = listen.slice(0, listen.lastIndexOf(':')).replace(/^\[|\]$/g, '');
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }

@@ -9,6 +9,7 @@ import type { StoredOrigin } from '../store/contracts.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { withAuthors } from './authors.ts';
 import { type Effective, effectiveOf, type Read, readConfiguration } from './configuration.ts';
+import { unguarded } from './unguarded.ts';
 
 export interface ChangesOptions {
   file: string;
@@ -72,6 +73,11 @@ export class Changes {
       this.#refuse(read.faults, this.#fileActor);
       return;
     }
+    const open = unguarded(this.#began.settings, read.effective.settings, file);
+    if (open.length > 0) {
+      this.#refuse(open, this.#fileActor);
+      return;
+    }
     await dropOvertaken(read, ledger, log);
     const changes = diffConfig(this.#current.config, read.effective.config);
     if (changes.length === 0) {
@@ -92,6 +98,8 @@ export class Changes {
     const made = readChange(body, files, overlays, { actor, at: event.at, event: event.id });
     if (!made.ok) throw this.#refuse(made.faults, actor);
     const { put, remove, overlaid, changes, restart } = made;
+    const open = unguarded(this.#began.settings, overlaid.config.settings, 'request body');
+    if (open.length > 0) throw this.#refuse(open, actor);
     event.data = { changes, paths: changes.map(({ path }) => path), restart };
     await ledger.store.overlays.change(put, remove, event);
     await this.#take(effectiveOf(files, overlaid.config, overlaid.applied), [event.id]);

@@ -74,12 +74,16 @@ async function start(place: Place, log: Logger): Promise<void> {
     if (leaving) return;
     leaving = true;
     log.info({ why }, 'leaving');
-    await admin.close();
-    control.close();
-    await listener.close();
-    await supervisor.close();
-    await ledger.close();
-    await ledger.store.close();
+    try {
+      await admin.close();
+      control.close();
+      await listener.close();
+      await supervisor.close();
+      await ledger.close();
+      await ledger.store.close();
+    } catch (error) {
+      log.error({ err: error }, 'not everything could be closed');
+    }
     log.flush(() => process.exit(0));
   }
   /** Without a supervisor: makes room for the next control, and leaves after the workers. */
