@@ -6,6 +6,7 @@ import type {
   LlamaContextSequence,
   LlamaGrammar,
   LlamaModel,
+  LlamaText,
   Token,
 } from 'node-llama-cpp';
 import type { Random } from '../../kernel/random.ts';
@@ -29,6 +30,9 @@ const WAITING_MAX = 256;
 const CHARACTER_TOKENS_MAX = 8;
 /** llama.cpp's grammars let line ends follow the value for ever: this many of them are its end. */
 const GRAMMAR_END = '\n\n\n\n';
+
+/** Apple's processors have binaries with Metal only; elsewhere it is the processor that computes. */
+const GPU = process.platform === 'darwin' && process.arch === 'arm64' ? 'metal' : false;
 
 export interface EngineOptions {
   modelPath: string;
@@ -88,7 +92,7 @@ export class LlamaEngine {
     this.#library = library;
     this.#llama = llama;
     this.#model = model;
-    this.#wrapper = chatWrapper(library, model);
+    this.#wrapper = chatWrapper(library, model, options.warn);
     this.#sequences = new Sequences(sequences);
     this.#sequenceCount = sequences.length;
     this.#random = options.random;
@@ -106,7 +110,7 @@ export class LlamaEngine {
     // Its threads spin while they wait for each other, so more of them than free cores make everything slower.
     const threads = options.threads ?? Math.max(1, Math.floor(availableParallelism() / 2));
     const llama = await library.getLlama({
-      gpu: false,
+      gpu: GPU,
       build: 'never',
       skipDownload: true,
       progressLogs: false,
@@ -154,9 +158,17 @@ export class LlamaEngine {
       throw badRequest("the last message must not be the assistant's own", 'messages');
     }
     history.push({ type: 'model', response: [] });
-    return this.#wrapper
-      .generateContextState({ chatHistory: history })
-      .contextText.tokenize(this.#model.tokenizer);
+    let text: LlamaText;
+    try {
+      text = this.#wrapper.generateContextState({ chatHistory: history }).contextText;
+    } catch (error) {
+      // Some models' templates refuse what they have not been trained on, such as two messages of the user in a row.
+      throw badRequest(
+        `messages: the model's template refuses them: ${(error as Error).message}`,
+        'messages',
+      );
+    }
+    return text.tokenize(this.#model.tokenizer);
   }
 
   textPrompt(prompt: string | number[]): Token[] {
@@ -276,9 +288,21 @@ export class LlamaEngine {
   }
 }
 
-/** The template that came with the model, or what the library thinks fits where there is none. */
-function chatWrapper(library: typeof import('node-llama-cpp'), model: LlamaModel): ChatWrapper {
+/** The template that came with the model, or, said aloud, what the library thinks fits where that cannot be used. */
+function chatWrapper(
+  library: typeof import('node-llama-cpp'),
+  model: LlamaModel,
+  warn: EngineOptions['warn'],
+): ChatWrapper {
   const template = model.fileInfo.metadata.tokenizer.chat_template;
-  if (template === undefined) return library.resolveChatWrapper(model);
-  return new library.JinjaTemplateChatWrapper({ template, tokenizer: model.tokenizer });
+  if (template !== undefined) {
+    try {
+      return new library.JinjaTemplateChatWrapper({ template, tokenizer: model.tokenizer });
+    } catch (error) {
+      warn?.("the model's own chat template cannot be used", error);
+    }
+  }
+  const wrapper = library.resolveChatWrapper(model);
+  warn?.(`prompts of chats are made in the way of ${wrapper.wrapperName}`);
+  return wrapper;
 }
