@@ -37,7 +37,7 @@ export class Delivery implements RelayHost {
     }
     x.caller.onDrain = () => x.attempt?.resume();
     x.caller.open(200, [...passed, ...this.#path.headersOf(x)]);
-    this.#path.rearm(x);
+    this.#path.watchTime(x);
   }
 
   hold(bytes: number): boolean {
@@ -73,6 +73,7 @@ export class Delivery implements RelayHost {
     const x = this.#x;
     if (x.over) return;
     x.outcome = this.#outcome();
+    x.attempt?.linger();
     x.caller.end();
     this.#path.step(x, 'answer', 'answered', {});
     this.#path.finish(x);

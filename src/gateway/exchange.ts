@@ -8,7 +8,7 @@ import type { Call } from './call.ts';
 import type { Caller } from './contracts.ts';
 import type { Attempt } from './dispatch/attempt.ts';
 import type { Endpoint } from './state/endpoint.ts';
-import type { Backend, Route } from './state/world.ts';
+import type { Backend, Route, Target } from './state/world.ts';
 
 /** One request on its way through the path: what is known of it, and what it has taken. */
 export class Exchange {
@@ -26,7 +26,10 @@ export class Exchange {
 
   tenant = '';
   priority: Priority = 'standard';
+  /** What it was admitted on. */
   snapshot: Snapshot | undefined;
+  /** What its targets were last looked up in. */
+  lookedUpIn: Snapshot | undefined;
   call: Call | undefined;
   route: Route | undefined;
   /** What keeps it with others, within its tenant; undefined where nothing does. */
@@ -36,7 +39,9 @@ export class Exchange {
   deadlineAt = Number.POSITIVE_INFINITY;
 
   /** Targets that it may go to now: the route's, or the one backend of a rung. */
-  targets: Route['targets'] = [];
+  targets: readonly Target[] = [];
+  /** The one endpoint that may answer it, where its state lies there. */
+  only: Endpoint | undefined;
   /** The backend of its last attempt. */
   backend: Backend | undefined;
   readonly tried = new Set<Endpoint>();

@@ -20,18 +20,17 @@ import {
   drainingFailure,
   forbidden,
   noEndpoint,
-  queueFull,
   wrongProtocol,
 } from './failures.ts';
 import { identify, mayCall } from './identify.ts';
 import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
-import { plan, takePlace } from './plan.ts';
+import { plan } from './plan.ts';
 import { outcomeOf, Settler } from './record/settle.ts';
 import { descend } from './recover.ts';
 import type { Sequences } from './sequences.ts';
 import type { Endpoint } from './state/endpoint.ts';
-import type { Waiter } from './state/waiting-line.ts';
 import type { Backend, World } from './state/world.ts';
+import { waitForPlace } from './wait.ts';
 
 export interface PathDeps {
   clock: Clock;
@@ -117,7 +116,8 @@ export class Path {
       this.refuse(x, refused);
       return;
     }
-    x.targets = route.targets.filter(({ backend }) => speaks(backend, call));
+    x.targets = route.targets[call.protocol];
+    x.lookedUpIn = world.snapshot;
     if (x.targets.length === 0) {
       this.refuse(x, wrongProtocol(call));
       return;
@@ -129,10 +129,22 @@ export class Path {
 
   /** Chooses where it goes now. `again`: an endpoint that was tried may be tried on a fresh connection. */
   plan(x: Exchange, again: boolean): void {
+    this.#lookUp(x);
     const found = plan(x, this.deps, this.deps.clock.mono(), again);
     if (found.kind === 'go') this.#dispatch(x, found.backend, found.endpoint, found.fresh);
-    else if (found.kind === 'wait') this.#wait(x, found.backend);
-    else this.nowhere(x);
+    else if (found.kind === 'wait') {
+      waitForPlace(this, x, found.backend, (backend, endpoint) =>
+        this.#dispatch(x, backend, endpoint, x.tried.has(endpoint)),
+      );
+    } else this.nowhere(x);
+  }
+
+  /** Its targets as the present snapshot has them; what it was admitted on may be long gone. */
+  #lookUp(x: Exchange): void {
+    const { world } = this.deps;
+    if (x.lookedUpIn === world.snapshot) return;
+    x.lookedUpIn = world.snapshot;
+    x.targets = world.present(x.targets);
   }
 
   /** Once more at the same endpoint, on a fresh connection; the place it had there is free again. */
@@ -236,8 +248,9 @@ export class Path {
     this.#settler.settle(x, this.deps.clock.mono());
   }
 
-  /** One timer watches the deadline and the time limits of the attempt, whichever comes first. */
-  #arm(x: Exchange): void {
+  /** To be called when a request has come further: one timer watches the deadline and the time limits of the attempt, whichever comes first. */
+  watchTime(x: Exchange): void {
+    if (x.over) return;
     const { clock, timers } = this.deps;
     timers.clear(x.timer);
     const attemptDue = x.attempt && !x.attempt.over ? x.attempt.dueAt : Number.POSITIVE_INFINITY;
@@ -253,7 +266,7 @@ export class Path {
       return;
     }
     x.attempt?.checkTime(now);
-    if (!x.over) this.#arm(x);
+    if (!x.over) this.watchTime(x);
   }
 
   #outOfTime(x: Exchange): void {
@@ -275,70 +288,14 @@ export class Path {
     }
   }
 
-  #wait(x: Exchange, backend: Backend): void {
-    const { clock, metrics } = this.deps;
-    const route = x.route!;
-    const { max } = route.settings.queue;
-    if (route.waiting.count >= max) {
-      this.step(
-        x,
-        'wait',
-        'queue-full',
-        { waiting: route.waiting.count, max },
-        `routes.${route.name}.queue.max`,
-      );
-      x.failure = queueFull(route);
-      descend(this, x);
-      return;
-    }
-    this.#arm(x);
-    const since = clock.mono();
-    route.waiting.count++;
-    let waiting = true;
-    const leave = () => {
-      if (!waiting) return;
-      waiting = false;
-      route.waiting.count--;
-      backend.line.leave(waiter);
-      const waitedMs = clock.mono() - since;
-      x.waitedMs += waitedMs;
-      metrics.queueSeconds.of(x.priority).observe(waitedMs / 1000);
-      this.step(x, 'wait', 'waited', { waitedMs: Math.round(waitedMs), priority: x.priority });
-    };
-    const waiter: Waiter = {
-      priority: x.priority,
-      onTurn: () => {
-        const endpoint = takePlace(x, backend, this.deps, clock.mono());
-        if (endpoint) {
-          leave();
-          this.#dispatch(x, backend, endpoint, x.tried.has(endpoint));
-        } else backend.line.join(waiter);
-      },
-      onHopeless: () => {
-        leave();
-        this.plan(x, x.attemptsOfRung > 0);
-      },
-    };
-    backend.line.join(waiter);
-    x.scope.add(leave);
-    x.leaveLine = leave;
-  }
-
   #planSequence(x: Exchange, sequence: { id: string; start: boolean; end: boolean }): void {
-    const { clock, leases, sequences } = this.deps;
+    const { clock, sequences } = this.deps;
     const now = clock.mono();
     const found = sequences.endpointOf(x.session!, sequence.start, x.targets, now);
     if (found && sequence.end) sequences.forget(x.session!);
-    if (!found || found.endpoint.waitMs(now) > 0) {
-      x.targets = found ? [{ name: found.backend.name, weight: 1, backend: found.backend }] : x.targets;
-      this.nowhere(x);
-      return;
-    }
-    // Its endpoint alone may answer it.
-    const only: Backend = { ...found.backend, endpoints: [found.endpoint] };
-    x.targets = [{ name: only.name, weight: 1, backend: only }];
-    if (leases.take(found.endpoint.key, only.line.length + 1)) this.#dispatch(x, only, found.endpoint, false);
-    else this.#wait(x, only);
+    x.only = found?.endpoint;
+    if (found) x.targets = x.targets.filter(({ name }) => name === found.backend.name);
+    this.plan(x, false);
   }
 
   #dispatch(x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): void {
@@ -366,6 +323,7 @@ export class Path {
       trial,
       host: new Delivery(this, x),
       clock,
+      timers: this.deps.timers,
       spanId: () => spanId(this.deps.random),
       onOver: () => {
         watch.changed(endpoint, x.id);
@@ -376,13 +334,8 @@ export class Path {
       },
     });
     x.attempt = attempt;
-    this.#arm(x);
+    this.watchTime(x);
     attempt.start();
-  }
-
-  /** Looks again at when the request must be looked at: its attempt has come further. */
-  rearm(x: Exchange): void {
-    if (!x.over) this.#arm(x);
   }
 }
 
@@ -401,9 +354,4 @@ function readRequestId(caller: Caller): string | undefined {
   return id !== undefined && caller.headerCount('x-request-id') === 1 && /^[\x21-\x7e]{1,256}$/.test(id)
     ? id
     : undefined;
-}
-
-function speaks(backend: Backend, call: Call): boolean {
-  const engine = backend.settings.engine;
-  return engine === 'local' || engine === 'sim' || backend.dialect.protocol === call.protocol;
 }

@@ -5,7 +5,7 @@ import { readOf, twoChoices } from '../policies/two-choices/index.ts';
 import type { Leases } from './contracts.ts';
 import type { Exchange } from './exchange.ts';
 import type { Endpoint } from './state/endpoint.ts';
-import type { Backend, Route } from './state/world.ts';
+import type { Backend, Target } from './state/world.ts';
 
 /** What a plan comes to: an endpoint with a place taken, a backend to wait for, or nothing that can be used. */
 export type Plan =
@@ -38,53 +38,45 @@ class KeptRandom implements Random {
  */
 export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): Plan {
   if (x.tried.size === 0 && x.targets.length === 1) return planFirst(x, x.targets[0]!.backend, deps, now);
-  const untried = (backend: Backend) =>
-    backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && !x.tried.has(endpoint));
+  const untried = (backend: Backend) => usableOf(x, backend, now).some((endpoint) => !x.tried.has(endpoint));
   // A retry stays with its target while that has another endpoint.
-  let targets = x.targets.filter(
-    ({ backend }) => backend === x.backend && x.tried.size > 0 && untried(backend),
-  );
+  let targets = x.targets.filter(({ name, backend }) => name === x.backend?.name && untried(backend));
   if (targets.length === 0) targets = x.targets.filter(({ backend }) => untried(backend));
   const fresh = targets.length === 0;
   if (fresh) {
     if (!again) return { kind: 'none' };
-    targets = x.targets.filter(({ backend }) =>
-      backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0),
-    );
+    targets = x.targets.filter(({ backend }) => usableOf(x, backend, now).length > 0);
     if (targets.length === 0) return { kind: 'none' };
   }
   const backend = chooseTarget(x, targets, deps.random, now);
-  const usable = backend.endpoints.filter(
-    (endpoint) => endpoint.waitMs(now) === 0 && (fresh || !x.tried.has(endpoint)),
-  );
+  const usable = usableOf(x, backend, now).filter((endpoint) => fresh || !x.tried.has(endpoint));
   const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
   return endpoint ? { kind: 'go', backend, endpoint, fresh } : { kind: 'wait', backend };
 }
 
 /** The usual case, without the lists: one target, and nothing tried yet. */
 function planFirst(x: Exchange, backend: Backend, deps: PlanDeps, now: number): Plan {
-  const usable = usableOf(backend, now);
+  const usable = usableOf(x, backend, now);
   if (usable.length === 0) return { kind: 'none' };
   const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
   return endpoint ? { kind: 'go', backend, endpoint, fresh: false } : { kind: 'wait', backend };
 }
 
 /** The backend's own list where all of it can be used: no copy for the usual case. */
-function usableOf(backend: Backend, now: number): Endpoint[] {
-  const { endpoints } = backend;
-  return endpoints.every((endpoint) => endpoint.waitMs(now) === 0)
-    ? endpoints
-    : endpoints.filter((endpoint) => endpoint.waitMs(now) === 0);
+function usableOf(x: Exchange, { endpoints }: Backend, now: number): readonly Endpoint[] {
+  const mayUse = (endpoint: Endpoint) =>
+    endpoint.waitMs(now) === 0 && (x.only === undefined || endpoint === x.only);
+  return endpoints.every(mayUse) ? endpoints : endpoints.filter(mayUse);
 }
 
 /** A place at one of the backend's endpoints, for a request whose turn it is. */
 export function takePlace(x: Exchange, backend: Backend, deps: PlanDeps, now: number): Endpoint | undefined {
-  const usable = usableOf(backend, now);
+  const usable = usableOf(x, backend, now);
   const untried = usable.filter((endpoint) => !x.tried.has(endpoint));
   return chooseEndpoint(x, untried.length > 0 ? untried : usable, deps, now, backend.line.length + 1);
 }
 
-function chooseTarget(x: Exchange, targets: Route['targets'], random: Random, now: number): Backend {
+function chooseTarget(x: Exchange, targets: readonly Target[], random: Random, now: number): Backend {
   if (targets.length === 1) return targets[0]!.backend;
   const kept = new KeptRandom(random);
   const input = { session: x.session, targets: targets.map(({ name, weight }) => ({ name, weight })) };
@@ -95,7 +87,7 @@ function chooseTarget(x: Exchange, targets: Route['targets'], random: Random, no
 
 function chooseEndpoint(
   x: Exchange,
-  usable: Endpoint[],
+  usable: readonly Endpoint[],
   { random, leases }: PlanDeps,
   now: number,
   waiting: number,

@@ -4,6 +4,7 @@ import { speaksOpenai } from './dispatch/outcome.ts';
 import type { Exchange } from './exchange.ts';
 import { fixedAnswer } from './own-answers.ts';
 import type { Path } from './path.ts';
+import { speaks } from './state/world.ts';
 
 /**
  * What follows an attempt that gave no answer, before the commit point: the same endpoint on a fresh connection, the next
@@ -75,7 +76,8 @@ export function descend(path: Path, x: Exchange): void {
     }
     if ('backend' in rung && now < x.deadlineAt) {
       const backend = world.backends.get(rung.backend);
-      if (!backend?.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && endpoint.hasRoom)) continue;
+      if (!backend || !speaks(backend, call.protocol)) continue;
+      if (!backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && endpoint.hasRoom)) continue;
       x.rung = at;
       x.degraded = 'backend';
       x.targets = [{ name: backend.name, weight: 1, backend }];
@@ -103,7 +105,7 @@ export function descend(path: Path, x: Exchange): void {
 /** The earliest moment at which an endpoint of the route may be used again, in whole seconds. */
 function retryAfter(x: Exchange, now: number): number {
   const waits = x
-    .route!.targets.flatMap(({ backend }) => backend.endpoints)
+    .route!.targets[x.call!.protocol].flatMap(({ backend }) => backend.endpoints)
     .map((endpoint) => endpoint.waitMs(now))
     .filter((ms) => ms < Number.POSITIVE_INFINITY);
   const earliest = waits.length > 0 ? Math.min(...waits) : 1000;

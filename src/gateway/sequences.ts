@@ -1,6 +1,6 @@
 import { rendezvousScore } from '../kernel/hash.ts';
 import type { Endpoint } from './state/endpoint.ts';
-import type { Backend, Route } from './state/world.ts';
+import type { Backend, Target } from './state/world.ts';
 
 /** Sequences that are remembered; beyond it the one longest unused is forgotten. */
 const SEQUENCES_MAX = 100_000;
@@ -17,7 +17,7 @@ interface Place {
 export class Sequences {
   readonly #places = new Map<string, string>();
 
-  endpointOf(sequence: string, starts: boolean, targets: Route['targets'], now: number): Place | undefined {
+  endpointOf(sequence: string, starts: boolean, targets: readonly Target[], now: number): Place | undefined {
     const places = targets.flatMap(({ backend, weight }) =>
       backend.endpoints.map((endpoint) => ({ backend, endpoint, weight: weight / backend.endpoints.length })),
     );

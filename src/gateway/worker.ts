@@ -161,7 +161,7 @@ export class Worker {
     const usable = (backend: string) =>
       this.#world.backends.get(backend)?.endpoints.some((endpoint) => endpoint.waitMs(now) === 0) ?? false;
     return (
-      route.targets.some((target) => usable(target.name)) ||
+      route.settings.targets.some(({ backend, weight }) => weight > 0 && usable(backend)) ||
       route.settings.ladder.some((rung) => 'answer' in rung || ('backend' in rung && usable(rung.backend)))
     );
   }

@@ -195,6 +195,20 @@ describe('the whole path in virtual time', () => {
     expect([...gateway.world.endpoints.keys()].sort()).toEqual([`b1|${B}/v1`, `b2|${C}/v1`]);
   });
 
+  it('takes requests that wait along to the endpoints of a new snapshot', async () => {
+    const narrow = (endpoint: string) =>
+      config({ endpoints: [endpoint], backend: { limits: { concurrency: 1 } } });
+    const gateway = new VirtualGateway(narrow(`${A}/v1`));
+    gateway.engines.set(A, chatAnswer('old', 100));
+    gateway.engines.set(B, chatAnswer('new', 100));
+    const callers = [gateway.chat(), gateway.chat(), gateway.chat()];
+    gateway.load(narrow(`${B}/v1`));
+    await gateway.time.advance(250);
+    const words = callers.map((caller) => JSON.parse(caller.text).choices[0].message.content);
+    expect(words).toEqual(['old', 'new', 'new']);
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
   it('records decisions that replay bit by bit', async () => {
     const gateway = new VirtualGateway(
       {
@@ -252,6 +266,7 @@ describe('the whole path in virtual time', () => {
       stream: fc.boolean(),
       leavesAfterMs: fc.option(fc.integer({ min: 0, max: 1500 }), { nil: undefined }),
       deadlineMs: fc.option(fc.integer({ min: 1, max: 1500 }), { nil: undefined }),
+      swap: fc.option(fc.subarray([`${A}/v1`, `${B}/v1`], { minLength: 1 }), { nil: undefined, freq: 4 }),
     });
     const world = fc.record({
       events: fc.array(event, { minLength: 1, maxLength: 25 }),
@@ -262,20 +277,20 @@ describe('the whole path in virtual time', () => {
     });
     await fc.assert(
       fc.asyncProperty(world, async ({ events, concurrency, queue, ladder, seed }) => {
-        const gateway = new VirtualGateway(
+        const settings = (endpoints: string[]) =>
           config({
-            endpoints: [`${A}/v1`, `${B}/v1`],
+            endpoints,
             backend: {
               limits: { concurrency },
               timeouts: { firstByte: '700ms', idle: '500ms', total: '900ms' },
             },
             route: { queue: { max: queue }, ladder: ladder ? [{ backend: 'b2' }, { answer: 'busy' }] : [] },
-          }),
-          seed,
-        );
+          });
+        const gateway = new VirtualGateway(settings([`${A}/v1`, `${B}/v1`]), seed);
         const callers = [];
         for (const each of events) {
           await gateway.time.advance(each.afterMs);
+          if (each.swap) gateway.load(settings(each.swap));
           gateway.engines.set(A, behaviours[each.a]!);
           gateway.engines.set(B, behaviours[each.b]!);
           gateway.engines.set(C, behaviours[each.c]!);

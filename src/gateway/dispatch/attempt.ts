@@ -1,6 +1,8 @@
 import type { Clock } from '../../kernel/clock.ts';
+import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import { oipPath } from '../../protocols/oip/paths.ts';
 import { rewriteOpenaiBody } from '../../protocols/openai/request.ts';
+import type { Call } from '../call.ts';
 import type { Flight, TransportError, UpstreamHeaders, UpstreamRequest, UpstreamSink } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Relay, RelayHost } from '../relay/contracts.ts';
@@ -13,6 +15,8 @@ import { type AttemptFailure, fromStatus, fromTimeout, fromTransport } from './o
 
 /** Of an engine's error answer so much is read. */
 const ERROR_BYTES_MAX = 64 * 1024;
+/** How long an engine may take to close its side of an answer that is whole. */
+const LINGER_MS = 1_000;
 
 export interface AttemptOptions {
   x: Exchange;
@@ -24,6 +28,7 @@ export interface AttemptOptions {
   trial: boolean;
   host: RelayHost;
   clock: Clock;
+  timers: Timers;
   spanId: () => string;
   /** Called once, when the endpoint's side is over: the place is given back then. */
   onOver: (attempt: Attempt) => void;
@@ -38,6 +43,7 @@ export class Attempt implements UpstreamSink {
   readonly #x: Exchange;
   readonly #host: RelayHost;
   readonly #clock: Clock;
+  readonly #timers: Timers;
   readonly #onOver: (attempt: Attempt) => void;
   readonly #request: UpstreamRequest;
   #flight: Flight | undefined;
@@ -47,6 +53,8 @@ export class Attempt implements UpstreamSink {
   #lastAt: number;
   #bodyBegun = false;
   #paused = false;
+  #lingers = false;
+  #lingerTimer: TimerHandle;
   over = false;
 
   constructor(options: AttemptOptions) {
@@ -56,6 +64,7 @@ export class Attempt implements UpstreamSink {
     this.#x = options.x;
     this.#host = options.host;
     this.#clock = options.clock;
+    this.#timers = options.timers;
     this.#onOver = options.onOver;
     this.startedAt = this.#lastAt = options.clock.mono();
     this.#request = upstreamRequest(
@@ -95,9 +104,22 @@ export class Attempt implements UpstreamSink {
 
   /** The caller left, or the answer is not wanted any more: the engine's work is cancelled at once. */
   cancel(): void {
-    if (this.over) return;
+    if (this.over || this.#lingers) return;
     this.#flight?.abort();
     this.#close('abandoned');
+  }
+
+  /**
+   * The answer is whole, and the caller has it. The engine may close its side in peace, so that the connection can be used
+   * again; one that does not within a while is broken off.
+   */
+  linger(): void {
+    if (this.over) return;
+    this.#lingers = true;
+    this.#lingerTimer = this.#timers.set(LINGER_MS, () => {
+      this.#flight?.abort();
+      this.#close('success');
+    });
   }
 
   pause(): void {
@@ -121,9 +143,12 @@ export class Attempt implements UpstreamSink {
     }
     const streamed = call!.stream && isEventStream(headers) && headers['content-encoding'] === undefined;
     if (streamed) {
-      const hideUsage = call!.protocol === 'openai' && call!.request.usageAsked !== true;
-      this.#relay = new StreamRelay(this.#host, headers, this.backend.name, hideUsage);
-    } else this.#relay = new WholeRelay(this.#host, headers, this.backend.name, call!.protocol === 'openai');
+      const request = call!.protocol === 'openai' ? call!.request : undefined;
+      this.#relay = new StreamRelay(this.#host, headers, this.backend.name, {
+        hideUsage: request?.usageAsked !== true,
+        severalChoices: (request?.choices ?? 1) > 1,
+      });
+    } else this.#relay = new WholeRelay(this.#host, headers, this.backend.name, isJson(call!, headers));
   }
 
   onData(piece: Buffer): void {
@@ -150,6 +175,10 @@ export class Attempt implements UpstreamSink {
 
   onError(error: TransportError): void {
     if (this.over) return;
+    if (this.#lingers) {
+      this.#close('success');
+      return;
+    }
     const failure = fromTransport(error, this.backend.name);
     if (this.#error) {
       this.#refused(this.#error.status, this.#error.headers, Buffer.concat(this.#error.pieces));
@@ -192,11 +221,18 @@ export class Attempt implements UpstreamSink {
   #close(kind: 'success' | 'failure' | 'abandoned'): void {
     if (this.over) return;
     this.over = true;
+    this.#timers.clear(this.#lingerTimer);
     const now = this.#clock.mono();
     this.#x.upstreamMs += now - this.startedAt;
     this.endpoint.observe({ kind, trial: this.trial }, now);
     this.#onOver(this);
   }
+}
+
+/** Whether the answer has to be a JSON object: all are, save raw tensors and a readiness that has no body. */
+function isJson(call: Call, headers: UpstreamHeaders): boolean {
+  if (call.protocol === 'openai') return true;
+  return call.kind !== 'model-ready' && headers['inference-header-content-length'] === undefined;
 }
 
 function isEventStream(headers: UpstreamHeaders): boolean {

@@ -115,25 +115,31 @@ export function fromStatus(
   };
 }
 
-/** A stream that said what is wrong before it said anything else. */
-export function fromErrorEvent(data: string, backend: string): AttemptFailure {
-  const body = Buffer.from(data);
-  const said = (JSON.parse(data) as { error?: { code?: unknown; status?: unknown } }).error;
-  const status = [said?.code, said?.status].find((value) => typeof value === 'number');
-  if (status !== undefined && KEPT_STATUSES.has(status as number))
-    return fromStatus(status as number, {}, body, backend);
-  return {
-    code: 'error-event',
-    unsent: false,
-    stale: false,
-    retryable: true,
-    counts: true,
-    failure: {
-      code: 'backend_error',
-      message: `The backend '${backend}' failed before its first word.`,
-      phase: 'sent',
-    },
-  };
+/** An answer of status 200, whole or streamed, that says what is wrong instead of answering. */
+export function fromErrorText(text: string, backend: string): AttemptFailure {
+  const status = statusIn(text);
+  if (status !== undefined && KEPT_STATUSES.has(status)) {
+    return fromStatus(status, {}, Buffer.from(text), backend);
+  }
+  return fromBrokenAnswer('error-event', `The backend '${backend}' failed before its first word.`);
+}
+
+/** A status among the members of an engine's error, wherever engines put it. */
+function statusIn(text: string): number | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined; // words alone: an error without a status
+  }
+  const places = [value, (value as { error?: unknown } | null)?.error];
+  for (const place of places) {
+    if (typeof place !== 'object' || place === null) continue;
+    const { code, status } = place as { code?: unknown; status?: unknown };
+    const found = [code, status].find((each) => typeof each === 'number');
+    if (found !== undefined) return found as number;
+  }
+  return undefined;
 }
 
 /** The engine ran out of the time it is given; `limit` names the setting. */

@@ -1,7 +1,7 @@
 import { EventSplitter } from '../../protocols/openai/event-splitter.ts';
-import { classify, eventData, inspect, type Usage } from '../../protocols/openai/events.ts';
+import { classify, eventData, eventName, inspect, type Usage } from '../../protocols/openai/events.ts';
 import type { UpstreamHeaders } from '../contracts.ts';
-import { type AttemptFailure, fromBrokenAnswer, fromErrorEvent } from '../dispatch/outcome.ts';
+import { type AttemptFailure, fromBrokenAnswer, fromErrorText } from '../dispatch/outcome.ts';
 import type { Relay, RelayHost } from './contracts.ts';
 
 /** Bytes held back before the commit point; beyond it the answer is committed as it is. */
@@ -19,6 +19,8 @@ export class StreamRelay implements Relay {
   readonly #backend: string;
   /** The caller did not ask for the usage chunk: it was added for counting, and stays here. */
   readonly #hideUsage: boolean;
+  /** Several choices: a finish reason is not the end of all of them. */
+  readonly #severalChoices: boolean;
   readonly #splitter = new EventSplitter();
   #held: Buffer[] = [];
   #heldBytes = 0;
@@ -29,14 +31,21 @@ export class StreamRelay implements Relay {
   #deltas = 0;
   #usage: Usage | undefined;
 
-  constructor(host: RelayHost, headers: UpstreamHeaders, backend: string, hideUsage: boolean) {
+  constructor(
+    host: RelayHost,
+    headers: UpstreamHeaders,
+    backend: string,
+    options: { hideUsage: boolean; severalChoices: boolean },
+  ) {
     this.#host = host;
     this.#headers = headers;
     this.#backend = backend;
-    this.#hideUsage = hideUsage;
+    this.#hideUsage = options.hideUsage;
+    this.#severalChoices = options.severalChoices;
   }
 
   onData(piece: Buffer): void {
+    if (this.#over) return;
     const events = this.#splitter.push(piece);
     if (this.#committed) this.#forward(events, piece);
     else {
@@ -57,7 +66,8 @@ export class StreamRelay implements Relay {
   judge(): AttemptFailure | undefined {
     if (this.#over) return undefined;
     if (this.#splitter.held > 0) this.onData(Buffer.from('\n\n')); // an engine may leave out the last blank line
-    if (this.#over || this.#done || (this.#committed && this.#finished)) return undefined;
+    if (this.#over || this.#done || (this.#committed && this.#finished && !this.#severalChoices))
+      return undefined;
     return this.#committed
       ? fromBrokenAnswer('cut-stream', `The backend '${this.#backend}' ended its answer too early.`)
       : fromBrokenAnswer(
@@ -90,9 +100,9 @@ export class StreamRelay implements Relay {
   /** Looks at an event before the commit point; true when the commit point has been reached with it. */
   #weigh(event: Buffer): boolean {
     const data = eventData(event);
-    const kind = classify(data);
+    const kind = classify(data, eventName(event));
     if (kind === 'error') {
-      this.#fail(fromErrorEvent(data!, this.#backend));
+      this.#fail(fromErrorText(data!, this.#backend));
       return false;
     }
     if (kind === 'empty') return false; // heartbeats only after the commit point
@@ -143,6 +153,12 @@ export class StreamRelay implements Relay {
         return;
       }
     }
+    this.#pass(events, kept, piece, bytes);
+    // The answer is whole: the caller need not wait for the engine to close its side.
+    if (this.#done) this.onEnd();
+  }
+
+  #pass(events: Buffer[], kept: Buffer[] | undefined, piece: Buffer | undefined, bytes: number): void {
     if (!kept && piece && bytes === piece.length && this.#splitter.held === 0) this.#host.write(piece);
     else this.#write(kept ?? events);
   }

@@ -25,11 +25,17 @@ export interface Backend {
   line: WaitingLine;
 }
 
+export interface Target {
+  name: string;
+  weight: number;
+  backend: Backend;
+}
+
 export interface Route {
   name: string;
   settings: RouteSettings;
-  /** Targets of weight above 0. */
-  targets: { name: string; weight: number; backend: Backend }[];
+  /** Targets of weight above 0 that speak each protocol. */
+  targets: Record<Dialect['protocol'], Target[]>;
   retries: RetryBudget;
   /** Requests of this route that wait now; shared by all snapshots. */
   waiting: { count: number };
@@ -92,9 +98,7 @@ export class World {
       routes.set(name, {
         name,
         settings: route,
-        targets: route.targets
-          .filter(({ weight }) => weight > 0)
-          .map(({ backend, weight }) => ({ name: backend, weight, backend: backends.get(backend)! })),
+        targets: { openai: targetsOf(route, backends, 'openai'), oip: targetsOf(route, backends, 'oip') },
         retries: keep(this.#budgets, name, () => new RetryBudget()),
         waiting: keep(this.#waiting, name, () => ({ count: 0 })),
       });
@@ -151,6 +155,14 @@ export class World {
     }
   }
 
+  /** The same targets as the present snapshot has them: their endpoints may have changed, or be gone. */
+  present(targets: readonly Target[]): Target[] {
+    return targets.flatMap(({ name, weight }) => {
+      const backend = this.backends.get(name);
+      return backend ? [{ name, weight, backend }] : [];
+    });
+  }
+
   /** An endpoint that no snapshot names ends with its last request. */
   forgetIfIdle(endpoint: Endpoint): void {
     if (!endpoint.retired || endpoint.inflight > 0 || this.endpoints.get(endpoint.key) !== endpoint) return;
@@ -191,6 +203,22 @@ export class World {
     }
     return endpoint;
   }
+}
+
+function targetsOf(
+  route: RouteSettings,
+  backends: ReadonlyMap<string, Backend>,
+  protocol: Dialect['protocol'],
+): Target[] {
+  return route.targets.flatMap(({ backend: name, weight }) => {
+    const backend = backends.get(name)!;
+    return weight > 0 && speaks(backend, protocol) ? [{ name, weight, backend }] : [];
+  });
+}
+
+/** Hosts of our own speak both protocols. */
+export function speaks({ settings, dialect }: Backend, protocol: Dialect['protocol']): boolean {
+  return settings.engine === 'local' || settings.engine === 'sim' || dialect.protocol === protocol;
 }
 
 function keep<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {

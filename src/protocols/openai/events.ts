@@ -22,14 +22,22 @@ export function eventData(event: Buffer): string | undefined {
   return lines.length > 0 ? lines.join('\n') : undefined;
 }
 
+/** The `event` field of an event; undefined where it has none. */
+export function eventName(event: Buffer): string | undefined {
+  if (event[0] !== 0x65) return undefined; // it begins with `event` where engines send it at all
+  return /^event: ?([^\r\n]*)/.exec(event.toString('latin1', 0, Math.min(event.length, 200)))?.[1];
+}
+
 export type EventKind = 'empty' | 'waiting' | 'content' | 'done' | 'error';
 
 /**
  * What an event means before the commit point: `content` commits (words, reasoning, a tool call, a refusal, a finish
- * reason, or anything that is not understood), `waiting` is a role-only or usage frame that can be held back.
+ * reason, or anything that is not understood), `waiting` is a role-only or usage frame that can be held back. Errors are
+ * told in three ways: a member `error`, `"object": "error"` (older vLLM and SGLang), or an event named `error`.
  */
-export function classify(data: string | undefined): EventKind {
+export function classify(data: string | undefined, named?: string): EventKind {
   if (data === undefined) return 'empty';
+  if (named === 'error') return 'error';
   if (data === DONE) return 'done';
   let value: unknown;
   try {
@@ -38,8 +46,8 @@ export function classify(data: string | undefined): EventKind {
     return 'content'; // not ours to judge: pass it on
   }
   if (typeof value !== 'object' || value === null) return 'content';
-  const object = value as { error?: unknown; choices?: unknown };
-  if (object.error) return 'error';
+  const object = value as { error?: unknown; object?: unknown; choices?: unknown };
+  if (object.error || object.object === 'error') return 'error';
   if (!Array.isArray(object.choices)) return 'content';
   return object.choices.some(hasContent) ? 'content' : 'waiting';
 }
@@ -92,6 +100,7 @@ export function inspect(event: Buffer): EventFacts {
     return facts;
   }
   facts.delta = true;
+  facts.error = eventName(event) === 'error';
   facts.finished = valueFollows(event, FINISH_KEY);
   if (valueFollows(event, USAGE_KEY) || event.includes(ERROR_KEY)) readWhole(event, facts);
   return facts;
@@ -115,8 +124,8 @@ function readWhole(event: Buffer, facts: EventFacts): void {
     return; // not JSON: it is passed on, and says nothing to us
   }
   if (typeof value !== 'object' || value === null) return;
-  const object = value as { error?: unknown; usage?: unknown; choices?: unknown };
-  facts.error = Boolean(object.error);
+  const object = value as { error?: unknown; object?: unknown; usage?: unknown; choices?: unknown };
+  facts.error ||= Boolean(object.error) || object.object === 'error';
   facts.usage = readUsage(object.usage);
   facts.usageOnly = facts.usage !== undefined && Array.isArray(object.choices) && object.choices.length === 0;
   if (facts.usageOnly) facts.delta = false;

@@ -6,6 +6,8 @@ export interface OpenaiRequest {
   stream: boolean;
   /** Tokens that the answer may have, where the caller said so. */
   outputTokensMax: number | undefined;
+  /** Choices asked for (`n`). */
+  choices: number;
   promptCacheKey: string | undefined;
   user: string | undefined;
   /** The caller asked for the chunk with the usage, or said that it wants none. */
@@ -28,6 +30,7 @@ const DECIDED = [
   'max_completion_tokens',
   'prompt_cache_key',
   'user',
+  'n',
 ];
 
 export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
@@ -56,6 +59,7 @@ export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
     stream,
     outputTokensMax:
       readCount(body, found.get('max_completion_tokens')) ?? readCount(body, found.get('max_tokens')),
+    choices: readCount(body, found.get('n')) ?? 1,
     promptCacheKey: readText(body, found.get('prompt_cache_key')),
     user: readText(body, found.get('user')),
     usageAsked: usage.asked,
