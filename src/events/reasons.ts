@@ -59,7 +59,7 @@ export const REASONS = {
   // Order, breakers, retries
   'only-priority': 'Nobody of another priority waited.',
   'highest-priority': 'The highest priority that waited had its turn.',
-  'trickle-to-lowest': 'One place of {one} goes to the lowest priority, so that nobody starves.',
+  trickle: 'One place of {one} goes to the lower priorities in turn, so that nobody starves.',
   'breaker-closed': 'The breaker of the endpoint closed: it answers well.',
   'breaker-open': 'The breaker of the endpoint was open for another {forMs}.',
   'breaker-trial':
