@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { SpreadFamily, TallyFamily } from './tally.ts';
+import { mergeMetrics } from './merge.ts';
+import { type MetricJson, SpreadFamily, TallyFamily } from './tally.ts';
 
 test('a child is the same one for the same labels, and is written by prom-client', async () => {
   const registry = new Registry();
@@ -19,7 +20,9 @@ test('a value falls into the bucket whose bound it does not exceed, and buckets 
   const registry = new Registry();
   const seconds = new SpreadFamily(registry, 'wait_seconds', 'Waiting.', ['route'], [0.1, 1]).of('chat');
   for (const value of [0, 0.1, 0.125, 1, 2]) seconds.observe(value);
-  expect((await registry.metrics()).split('\n').filter((line) => line.startsWith('wait'))).toEqual([
+  const sent = JSON.parse(JSON.stringify(await registry.getMetricsAsJSON())) as MetricJson[];
+  const text = await mergeMetrics([sent]).metrics();
+  expect(text.split('\n').filter((line) => line.startsWith('wait'))).toEqual([
     'wait_seconds_bucket{le="0.1",route="chat"} 2',
     'wait_seconds_bucket{le="1",route="chat"} 4',
     'wait_seconds_bucket{le="+Inf",route="chat"} 5',

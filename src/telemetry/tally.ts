@@ -12,13 +12,24 @@ export interface Series {
   metricName?: string;
 }
 
-/** One metric in the JSON form of prom-client. */
+/** A histogram of one set of labels: how many fell into each bucket alone, the last one without a bound. */
+interface SpreadRow {
+  labels: Record<string, string>;
+  counts: number[];
+  sum: number;
+}
+
+/**
+ * One metric in the JSON form of prom-client. A histogram travels as rows of counts instead of a series for each bucket
+ * (a twentieth of the size: a worker with hundreds of routes would stand still while it writes it); see `expanded`.
+ */
 export interface MetricJson {
   name: string;
   help: string;
   type: string;
   aggregator: string;
   values: Series[];
+  spreads?: { bounds: readonly number[]; rows: SpreadRow[] };
 }
 
 export class Tally {
@@ -118,17 +129,31 @@ export class SpreadFamily extends Family<Spread> {
   }
 
   async get(): Promise<MetricJson> {
-    const values: Series[] = [];
-    for (const { labels, child } of this.children.values()) {
-      let count = 0;
-      for (const [i, counted] of child.counts.entries()) {
-        count += counted;
-        const le = this.bounds[i] ?? '+Inf';
-        values.push({ labels: { le, ...labels }, value: count, metricName: `${this.name}_bucket` });
-      }
-      values.push({ labels, value: child.sum, metricName: `${this.name}_sum` });
-      values.push({ labels, value: count, metricName: `${this.name}_count` });
-    }
-    return { name: this.name, help: this.help, type: 'histogram', aggregator: 'sum', values };
+    const rows = [...this.children.values()].map(({ labels, child }) => ({
+      labels,
+      counts: Array.from(child.counts),
+      sum: child.sum,
+    }));
+    const { name, help, bounds } = this;
+    return { name, help, type: 'histogram', aggregator: 'sum', values: [], spreads: { bounds, rows } };
   }
+}
+
+/** The same metric with a series for each bucket, as prom-client wants it. */
+export function expanded({ spreads, ...metric }: MetricJson): MetricJson {
+  if (!spreads) return metric;
+  const values = spreads.rows.flatMap(({ labels, counts, sum }) => {
+    let count = 0;
+    const buckets = counts.map((counted, i) => {
+      count += counted;
+      const le = spreads.bounds[i] ?? '+Inf';
+      return { labels: { le, ...labels }, value: count, metricName: `${metric.name}_bucket` };
+    });
+    return [
+      ...buckets,
+      { labels, value: sum, metricName: `${metric.name}_sum` },
+      { labels, value: count, metricName: `${metric.name}_count` },
+    ];
+  });
+  return { ...metric, values };
 }
