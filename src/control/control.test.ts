@@ -94,13 +94,3 @@ test('an endpoint that falls ill and recovers is told in the ledger; one that wa
     'endpoint-well',
   ]);
 });
-
-test('deaths and departures of other parts are told apart', async () => {
-  const left = { type: 'part-left', pid: 7, signal: null, restartInMs: 20 } as const;
-  control.heard({ type: 'part-started', part: 'gateway-0', pid: 7, adopted: false });
-  control.heard({ ...left, part: 'gateway-0', exitCode: 1 });
-  control.heard({ ...left, part: 'host-near', exitCode: null });
-  control.heard({ ...left, part: 'gateway-1', exitCode: 0, restartInMs: null });
-  await time.advance(0);
-  expect((await types()).slice(1)).toEqual(['part-started', 'worker-died', 'part-died', 'part-left']);
-});

@@ -27,6 +27,7 @@ import { liveKeys } from './keys/index.ts';
 import { type LeaseService, leaseService } from './leases/service.ts';
 import { Health } from './probing/health.ts';
 import type { Probe } from './probing/prober.ts';
+import { Siblings } from './siblings.ts';
 import { Snapshots } from './snapshots.ts';
 import { Turns } from './turns.ts';
 import { WorkerMetrics } from './worker-metrics.ts';
@@ -61,6 +62,7 @@ export class Control {
   readonly changes: Changes;
   readonly #options: ControlOptions;
   readonly #leases: LeaseService;
+  readonly #siblings: Siblings;
   readonly #blamer = new Blamer();
   readonly #turns = new Turns();
   /** Events that the next snapshot follows from. */
@@ -82,7 +84,9 @@ export class Control {
     this.changes = new Changes({ file: place.file, ledger, log, blamer: this.#blamer, publish }, effective);
     this.snapshots = snapshots;
     this.hosts = new Hosts(hosts, (backend) => this.#hostChanged(backend));
-    this.#leases = leaseService({ timers, workers: () => this.effective.settings.gateway.workers });
+    this.#siblings = new Siblings(ledger, log);
+    const workers = () => this.effective.settings.gateway.workers;
+    this.#leases = leaseService({ timers, workers });
     this.gateways = new Gateways(timers, {
       joined: (peer, holdings) => {
         this.#leases.joined(peer, holdings);
@@ -99,7 +103,7 @@ export class Control {
       leases: (peer, message) => this.#leases.heard(peer, message),
     });
     const file = join(options.place.data, 'run', 'counts.json');
-    this.metrics = new WorkerMetrics({ gateways: this.gateways, timers, file, log: options.log });
+    this.metrics = new WorkerMetrics({ gateways: this.gateways, workers, timers, file, log });
     const tell = (readings: Readings) => this.gateways.broadcast({ type: 'readings', readings });
     this.health = new Health({ clock, timers, random, probe, ledger, log, tell });
   }
@@ -138,21 +142,7 @@ export class Control {
 
   /** What the supervisor tells of the other parts. */
   heard(message: SupervisorToControl): void {
-    const { ledger, log } = this.#options;
-    const subject = message.part.startsWith('gateway-')
-      ? message.part.replace('gateway-', 'worker:')
-      : `part:${message.part}`;
-    if (message.type === 'part-started') {
-      const { part, pid, adopted } = message;
-      ledger.append({ type: adopted ? 'part-adopted' : 'part-started', subject, data: { part, pid } });
-      return;
-    }
-    const { part, pid, exitCode, signal, restartInMs } = message;
-    // One that was asked to leave has not died, and how one ended that another supervisor started is not known.
-    const died = restartInMs !== null && exitCode !== 0;
-    const type = !died ? 'part-left' : part.startsWith('gateway-') ? 'worker-died' : 'part-died';
-    if (died) log.error({ childPid: pid, exitCode, signal, restartInMs }, `${part} died`);
-    ledger.append({ type, subject, data: { part, pid, exitCode, signal, restartInMs } });
+    this.#siblings.heard(message);
   }
 
   /** Reads the file anew; see Changes. Never rejects: what goes wrong is told in the log. */

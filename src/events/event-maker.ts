@@ -11,13 +11,14 @@ export interface EventDraft {
   actor?: string;
   causes?: string[];
   data?: Record<string, unknown>;
+  /** When it happened, milliseconds since the epoch, where that was not now. */
+  wallMs?: number;
 }
 
-/** Gives drafts their id (`ev_...`) and the time of now. */
+/** Gives drafts their id (`ev_...`), and the time of now where they have none. */
 export function eventMaker(clock: Clock, random: Random): (draft: EventDraft) => LedgerEvent {
   const makeId = idMaker('ev', random);
-  return ({ type, subject, actor = 'armature', causes = [], data = {} }) => {
-    const wallMs = clock.wall();
+  return ({ type, subject, actor = 'armature', causes = [], data = {}, wallMs = clock.wall() }) => {
     return { id: makeId(wallMs), at: new Date(wallMs).toISOString(), type, subject, actor, causes, data };
   };
 }

@@ -64,7 +64,7 @@ export type ControlToGateway =
    * are short of units, and those that nothing waits for here come back at once, until a recall says otherwise.
    */
   | { type: 'lease-recall'; key: string; units: number; pressed: boolean }
-  /** `metrics`: prom-client's JSON; `state`: a WorkerState. */
+  /** `metrics`: the worker's registry as JSON, a list of telemetry's MetricJson; `state`: a WorkerState. */
   | { type: 'ask'; ask: number; what: 'metrics' | 'state' };
 
 /** What `armature status` shows of one worker. */
@@ -119,13 +119,16 @@ export interface PartSpec {
 }
 
 export type ControlToSupervisor = Hello | { type: 'want'; parts: PartSpec[] };
+/** `wallMs`: when it happened, milliseconds since the epoch; control may hear of it much later. */
 export type SupervisorToControl =
-  | { type: 'part-started'; part: string; pid: number; adopted: boolean }
+  | { type: 'part-started'; part: string; pid: number; wallMs: number; adopted: boolean }
   | {
       type: 'part-left';
       part: string;
       pid: number;
+      wallMs: number;
       exitCode: number | null;
       signal: string | null;
+      /** Null for a part that was asked to leave. */
       restartInMs: number | null;
     };

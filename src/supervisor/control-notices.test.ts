@@ -6,6 +6,7 @@ const started = (pid: number): SupervisorToControl => ({
   type: 'part-started',
   part: 'p',
   pid,
+  wallMs: 0,
   adopted: false,
 });
 

@@ -254,18 +254,19 @@ export class Supervisor {
   #partStarted({ part }: PartSpec, pid: number, adopted: boolean): void {
     this.#options.log.info({ childPid: pid }, `${part} ${adopted ? 'taken over' : 'started'}`);
     this.#options.onChange(this.running);
-    this.#notices.tell({ type: 'part-started', part, pid, adopted });
+    this.#notices.tell({ type: 'part-started', part, pid, adopted, wallMs: this.#options.clock.wall() });
   }
 
   #partLeft({ part }: PartSpec, pid: number, { exitCode, signal }: Exit, restartInMs: number | null): void {
-    const { log } = this.#options;
+    const { log, clock } = this.#options;
     const fields = { childPid: pid, exitCode, signal };
     if (restartInMs === null) log.info(fields, `${part} left`);
     else log.warn({ ...fields, restartInMs }, `${part} died`);
     this.#adopted.delete(pid);
     for (const keeper of this.#retired) if (keeper.pid === undefined) this.#retired.delete(keeper);
     this.#options.onChange(this.running);
-    this.#notices.tell({ type: 'part-left', part, pid, exitCode, signal, restartInMs });
+    const wallMs = clock.wall();
+    this.#notices.tell({ type: 'part-left', part, pid, wallMs, exitCode, signal, restartInMs });
     if (exitCode === EXIT_FATAL) this.#options.onFatal(part);
   }
 }

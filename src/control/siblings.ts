@@ -1,0 +1,41 @@
+import type { LedgerService } from '../events/ledger.ts';
+import type { SupervisorToControl } from '../links/messages.ts';
+import type { Logger } from '../telemetry/logger.ts';
+
+/** What the supervisor tells of the other parts becomes events: a start follows from the end before it. */
+export class Siblings {
+  readonly #ledger: LedgerService;
+  readonly #log: Logger;
+  /** By part: the event of its last end. As many as there are parts in the configuration's life. */
+  readonly #ends = new Map<string, string>();
+
+  constructor(ledger: LedgerService, log: Logger) {
+    this.#ledger = ledger;
+    this.#log = log;
+  }
+
+  heard(message: SupervisorToControl): void {
+    const { part, pid, wallMs } = message;
+    const subject = part.startsWith('gateway-') ? part.replace('gateway-', 'worker:') : `part:${part}`;
+    if (message.type === 'part-started') {
+      const end = this.#ends.get(part);
+      this.#ends.delete(part);
+      this.#ledger.append({
+        type: message.adopted ? 'part-adopted' : 'part-started',
+        subject,
+        causes: end === undefined ? [] : [end],
+        data: { part, pid },
+        wallMs,
+      });
+      return;
+    }
+    const { exitCode, signal, restartInMs } = message;
+    // One that was asked to leave has not died, and how one ended that another supervisor started is not known.
+    const died = restartInMs !== null && exitCode !== 0;
+    const type = !died ? 'part-left' : part.startsWith('gateway-') ? 'worker-died' : 'part-died';
+    if (died) this.#log.error({ childPid: pid, exitCode, signal, restartInMs }, `${part} died`);
+    const data = { part, pid, exitCode, signal, restartInMs };
+    const { id } = this.#ledger.append({ type, subject, data, wallMs });
+    if (restartInMs !== null) this.#ends.set(part, id);
+  }
+}
