@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { cacheName, type FileSettings, parseSource } from './sources.ts';
 
 /** Where the files of models lie: one folder for all data directories of this user. */
 export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
-  if (env.ARMATURE_MODELS) return env.ARMATURE_MODELS;
+  if (env.ARMATURE_MODELS) return resolve(env.ARMATURE_MODELS);
   return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'armature', 'models');
 }
 
@@ -38,6 +38,8 @@ export function cachePaths(folder: string, source: string) {
     path,
     part: `${path}.part`,
     record: `${path}.json`,
+    /** Where package managers work. */
+    scratch: `${path}.fetching`,
     lock: join(folder, 'locks', cacheName(source)),
   };
 }
@@ -81,9 +83,9 @@ export function keep(folder: string, source: string, sha256: string): void {
 /** Removes what the cache holds of a source, and gives the bytes that were freed. */
 export function remove(folder: string, source: string): number {
   if (parseSource(source).kind === 'file') return 0;
-  const { path, part, record } = cachePaths(folder, source);
+  const { path, part, record, scratch } = cachePaths(folder, source);
   const bytes = (sizeOf(path) ?? 0) + (sizeOf(part) ?? 0);
-  for (const file of [record, path, part]) rmSync(file, { force: true });
+  for (const file of [record, path, part, scratch]) rmSync(file, { recursive: true, force: true });
   return bytes;
 }
 

