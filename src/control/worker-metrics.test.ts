@@ -31,7 +31,7 @@ const metricsOf = (value: number) => [
   { name: 'inflight', help: 'x', type: 'gauge', aggregator: 'sum', values: [{ labels: {}, value: 1 }] },
 ];
 
-function opened(): WorkerMetrics {
+function opened(workers = 0): WorkerMetrics {
   const gateways = {
     get peers() {
       return [...counted.keys()].map(peerOf);
@@ -44,6 +44,7 @@ function opened(): WorkerMetrics {
   };
   const options = {
     gateways: gateways as unknown as Gateways,
+    workers: () => workers,
     timers: time,
     file: join(folder, 'counts.json'),
   };
@@ -103,4 +104,27 @@ test('one that does not answer counts as it was, and a file that is broken begin
   counted.set('a', undefined);
   expect(await read(metrics)).toEqual({ requests: 3, inflight: 1 });
   metrics.close();
+});
+
+test('a control that has just begun waits for its workers, a second at most and once', async () => {
+  const metrics = opened(2);
+  let lines: Record<string, number> | undefined;
+  const scrape = async () => {
+    lines = await read(metrics);
+  };
+  void scrape();
+  counted.set('a', 3);
+  await time.advance(500);
+  expect(lines).toBeUndefined();
+  counted.set('b', 4);
+  await time.advance(20);
+  expect(lines).toEqual({ requests: 7, inflight: 2 });
+  metrics.close();
+
+  const alone = opened(3);
+  const late = read(alone);
+  await time.advance(1000);
+  expect((await late).requests).toBe(7);
+  expect((await read(alone)).requests).toBe(7);
+  alone.close();
 });

@@ -7,6 +7,7 @@ import type { GatewayPeer, Gateways } from './gateways.ts';
 
 /** How long a worker may take to answer a scrape; after that its last answer is taken. */
 const ANSWER_MS = 1000;
+const LOOK_MS = 20;
 /** Workers are asked so often even when nobody scrapes, so that one that is killed takes little with it. */
 const SAMPLE_MS = 5000;
 /** Workers that have left and whose counts are kept apart; beyond it the oldest are added up. */
@@ -37,9 +38,18 @@ export class WorkerMetrics {
   readonly #counted = new Map<string, Counted>();
   #older: MetricJson[] = [];
   #timer: TimerHandle;
+  readonly #workers: () => number;
+  #met = false;
 
-  /** `file` is where counts are kept. */
-  constructor(options: { gateways: Gateways; timers: Timers; file: string; log: Logger }) {
+  /** `file` is where counts are kept; `workers` are so many as there should be. */
+  constructor(options: {
+    gateways: Gateways;
+    workers: () => number;
+    timers: Timers;
+    file: string;
+    log: Logger;
+  }) {
+    this.#workers = options.workers;
     this.#gateways = options.gateways;
     this.#timers = options.timers;
     this.#file = options.file;
@@ -50,6 +60,7 @@ export class WorkerMetrics {
 
   /** Asks every worker and gives the sum of all, in Prometheus' exposition format; `own` are metrics of control itself. */
   async exposition(own: MetricJson[]): Promise<string> {
+    await this.#meet();
     await this.#ask();
     const sets = [...this.#counted.values()].map(({ metrics, here }) => (here ? metrics : countsOf(metrics)));
     return mergeMetrics([...sets, this.#older, own]).metrics();
@@ -76,6 +87,15 @@ export class WorkerMetrics {
   close(): void {
     this.#timers.clear(this.#timer);
     this.#keep();
+  }
+
+  /** Waits for the workers that a control which has just begun does not know yet: their counters must not seem to fall. */
+  async #meet(): Promise<void> {
+    for (let waitedMs = 0; !this.#met && waitedMs < ANSWER_MS; waitedMs += LOOK_MS) {
+      if (this.#gateways.peers.length >= this.#workers()) break;
+      await new Promise<void>((resolve) => this.#timers.set(LOOK_MS, resolve));
+    }
+    this.#met = true;
   }
 
   async #ask(): Promise<void> {
