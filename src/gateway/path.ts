@@ -291,10 +291,15 @@ export class Path {
   #planSequence(x: Exchange, sequence: { id: string; start: boolean; end: boolean }): void {
     const { clock, sequences } = this.deps;
     const now = clock.mono();
-    const found = sequences.endpointOf(x.session!, sequence.start, x.targets, now);
-    if (found && sequence.end) sequences.forget(x.session!);
-    x.only = found?.endpoint;
-    if (found) x.targets = x.targets.filter(({ name }) => name === found.backend.name);
+    const key = `${x.route!.name}\u0000${x.session}`; // callers count from 1 on every model
+    const found = sequences.endpointOf(key, sequence.start, x.targets, now);
+    if (found && sequence.end) sequences.forget(key);
+    if (!found) {
+      this.nowhere(x); // where its state lay is gone: nobody else can go on with it
+      return;
+    }
+    x.only = found.endpoint;
+    x.targets = x.targets.filter(({ name }) => name === found.backend.name);
     this.plan(x, false);
   }
 
