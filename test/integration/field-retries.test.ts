@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type Armature, backendOf, type Config, chatBody, startArmature } from '../upstream/armature.ts';
+import {
+  type Armature,
+  backendOf,
+  type Config,
+  chatBody,
+  plainConfig,
+  startArmature,
+} from '../upstream/armature.ts';
+import { RawClient } from '../upstream/client.ts';
 import { nowMs, type Script, type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import {
   answerByPath,
@@ -11,6 +19,7 @@ import {
   never,
   reset,
 } from '../upstream/scripts.ts';
+import { eventually } from '../upstream/waiting.ts';
 
 /** Retries, fallbacks and timeouts, as they go wrong in the field. */
 
@@ -231,5 +240,24 @@ describe('endpoints that come and go', () => {
     );
     expect(statuses.filter((status) => status === 200).length / statuses.length).toBeGreaterThan(0.6);
     await it.armature.idle();
+  });
+
+  it('keep nobody waiting: who waits for one that is taken away goes to the one in its place', async () => {
+    await using old = await startEngine(never);
+    await using next = await startEngine();
+    const config = (engine: ScriptedEngine) =>
+      plainConfig(engine, { backend: { limits: { concurrency: 1 } } });
+    await using armature = await startArmature(config(old));
+    using first = await RawClient.open(armature.gatewayPort);
+    first.request(whole);
+    await old.posted(1);
+    const waiting = Array.from({ length: 4 }, (_, i) => armature.ask(i % 2 ? whole : stream));
+    await eventually('four wait', async () => (await armature.metric('armature_queue_depth')) === 4);
+    await armature.configure(config(next));
+    armature.kill('supervisor', 'SIGHUP');
+    expect((await Promise.all(waiting)).map((answer) => answer.status)).toEqual([200, 200, 200, 200]);
+    expect(old.posts[0]!.goneAtMs).toBeUndefined();
+    first.leave('fin');
+    await armature.idle();
   });
 });
