@@ -51,9 +51,11 @@ export function waitForPlace(path: Path, x: Exchange, backend: Backend, go: Go):
       if (endpoint) {
         leave();
         go(present, endpoint);
-      } else if (present && (x.only === undefined || x.only.waitMs(clock.mono()) === 0)) {
-        backend.line.join(waiter);
-      } else waiter.onHopeless();
+        return true;
+      }
+      if (present && (x.only === undefined || x.only.waitMs(clock.mono()) === 0)) return false;
+      waiter.onHopeless();
+      return true;
     },
     onHopeless: () => {
       leave();

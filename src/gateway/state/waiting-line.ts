@@ -4,8 +4,8 @@ import { PriorityOrder } from '../../policies/priority-order/index.ts';
 /** A request that waits for a place at an endpoint of one backend. */
 export interface Waiter {
   priority: Priority;
-  /** Called when a place may be had; it takes it, or comes back. */
-  onTurn: () => void;
+  /** Called when a place may be had. False when that is no place for this one: it goes on waiting where it stood. */
+  onTurn: () => boolean;
   /** No endpoint of the backend can be used any more: another way must be found. */
   onHopeless: () => void;
 }
@@ -37,14 +37,32 @@ export class WaitingLine {
     if (this.#queues.get(waiter.priority)!.delete(waiter)) this.#length--;
   }
 
+  /** Offers `places` places to those who wait, in their order; who cannot use one is passed over, and keeps its turn. */
+  offer(places: number): void {
+    const passedOver: Waiter[] = [];
+    for (let left = places; left > 0; ) {
+      const waiter = this.#next();
+      if (!waiter) break;
+      if (waiter.onTurn()) left--;
+      else passedOver.push(waiter);
+    }
+    for (const waiter of passedOver.reverse()) this.#putBack(waiter);
+  }
+
   /** Takes out the one whose turn it is. */
-  next(): Waiter | undefined {
+  #next(): Waiter | undefined {
     if (this.#length === 0) return undefined;
     const waiting = priorities.map((priority) => this.waitingAt(priority));
     const priority = priorities[this.#order.decide({ waiting }).choice]!;
     const [waiter] = this.#queues.get(priority)!;
     this.leave(waiter!);
     return waiter;
+  }
+
+  #putBack(waiter: Waiter): void {
+    const behind = this.#queues.get(waiter.priority)!;
+    this.#queues.set(waiter.priority, new Set([waiter, ...behind]));
+    this.#length++;
   }
 
   /** Takes out everybody. */

@@ -136,15 +136,9 @@ export class World {
       for (const waiter of line.clear()) waiter.onHopeless();
       return;
     }
-    let room = 0;
-    for (const endpoint of usable) room += Math.max(0, endpoint.limit - endpoint.inflight);
-    for (; room > 0; room--) {
-      const waiter = line.next();
-      if (!waiter) return;
-      waiter.onTurn();
-    }
-    // Places may have gone to other workers; those who wait here are not to be forgotten.
-    for (const endpoint of usable) this.#deps.leases.want(endpoint.key, line.length);
+    let places = 0;
+    for (const endpoint of usable) places += Math.max(0, endpoint.limit - endpoint.inflight);
+    line.offer(places);
   }
 
   /** Wakes the backend again when an endpoint that is fenced now may be used. */
