@@ -37,6 +37,14 @@ export function rssMiB(pids: readonly number[]): number {
   return Math.round((pages * 4096) / 2 ** 20);
 }
 
+/** Nanoseconds that a core was busy with anything since the machine started, to a hundredth of a second. */
+export function coreBusyNs(core: number): number {
+  const line = readOr('/proc/stat')?.match(new RegExp(`^cpu${core} (.*)$`, 'm'))?.[1];
+  const ticks = line?.split(' ').map(Number) ?? [];
+  const [user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0] = ticks;
+  return (user + nice + system + interrupts + softInterrupts) * 1e7;
+}
+
 function readOr(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');

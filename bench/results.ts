@@ -15,6 +15,8 @@ export interface Measured {
   addedP99Us: number;
   addedFirstTokenP50Us: number;
   eventAgeP99Us: number;
+  /** Of the proxy's core, what others took while requests were measured, 0 to 1; all of it where nothing is pinned. */
+  othersShare: number;
   rssMiB: number;
   /** Answers that were not right. */
   bad: number;
@@ -34,6 +36,7 @@ export function tableOf(measured: readonly Measured[], base: string): string {
     'added p99 us',
     'added first token p50 us',
     'event age p99 us',
+    'others on its core',
     'RSS MiB',
     'bad',
   ];
@@ -47,6 +50,7 @@ export function tableOf(measured: readonly Measured[], base: string): string {
     count(one.addedP99Us),
     count(one.addedFirstTokenP50Us),
     count(one.eventAgeP99Us),
+    `${(one.othersShare * 100).toFixed(0)} %`,
     count(one.rssMiB),
     count(one.bad),
   ]);

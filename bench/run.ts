@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 import { systemClock } from '../src/kernel/clock.ts';
 import { type Peer, peers } from './peers/peers.ts';
-import { cpuNs, processTree, rssMiB } from './process-tree.ts';
+import { coreBusyNs, cpuNs, processTree, rssMiB } from './process-tree.ts';
 import { type Measured, record, tableOf } from './results.ts';
-import { Stage, type Standing } from './stage.ts';
+import { PROXY_CORE, Stage, type Standing } from './stage.ts';
 import { bootstrapMedian, median } from './statistics.ts';
 
 /**
@@ -24,6 +24,7 @@ interface Entrant {
   addedP99Us: number[];
   addedFirstUs: number[];
   ageP99Us: number[];
+  othersShare: number[];
   bad: number;
 }
 
@@ -72,6 +73,7 @@ async function compare(list: Peer[]): Promise<void> {
       addedP99Us: none(),
       addedFirstUs: none(),
       ageP99Us: none(),
+      othersShare: none(),
       bad: 0,
     });
   }
@@ -90,8 +92,13 @@ async function turn(entrant: Entrant): Promise<void> {
   const { standing } = entrant;
   const pids = processTree(standing.pid);
   const began = cpuNs(pids);
+  const beganBusy = coreBusyNs(PROXY_CORE);
   const requests = await stage.requests(standing, 32, 1);
-  entrant.requestNs.push((cpuNs(pids) - began) / Math.max(1, requests.a.requests));
+  const spentNs = cpuNs(pids) - began;
+  entrant.requestNs.push(spentNs / Math.max(1, requests.a.requests));
+  // What else ran on the proxy's core: with more than a few percent, latencies are those of the machine.
+  const othersNs = Math.max(0, coreBusyNs(PROXY_CORE) - beganBusy - spentNs);
+  entrant.othersShare.push(othersNs / (requests.seconds * 1e9));
 
   const beganStreams = cpuNs(pids);
   const many = await stage.streams(standing, MANY.count, MANY.seconds, MANY.shape);
@@ -122,6 +129,7 @@ function figures(entrant: Entrant, base: Entrant): Measured {
     addedP99Us: median(entrant.addedP99Us),
     addedFirstTokenP50Us: median(entrant.addedFirstUs),
     eventAgeP99Us: median(entrant.ageP99Us),
+    othersShare: median(entrant.othersShare),
     rssMiB: rssMiB(processTree(entrant.standing.pid)),
     bad: entrant.bad,
   };

@@ -12,7 +12,7 @@ import { processTree } from './process-tree.ts';
 /** The machine that a comparison runs on: which core does what, the upstream, and the peers that stand before it. */
 
 /** The proxy's core, and that of load and upstream. */
-const PROXY_CORE = 0;
+export const PROXY_CORE = 0;
 const LOAD_CORE = 1;
 const START_MS_MAX = 60_000;
 const STOP_MS_MAX = 10_000;

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs what Armature is compared with, into bench/peers/installed (or $BENCH_PEERS).
+# Installs what Armature is compared with, into .cache/bench-peers (or $BENCH_PEERS).
 #   bench/peers/install.sh [debian] [vllm-router] [sglang-router] [litellm] [portkey]      (none named: all)
 # `debian` needs root: HAProxy, nginx, a C compiler and taskset.
 set -eu
-BENCH_PEERS=${BENCH_PEERS:-$(cd "$(dirname "$0")" && pwd)/installed}
+BENCH_PEERS=${BENCH_PEERS:-$(cd "$(dirname "$0")/../.." && pwd)/.cache/bench-peers}
 mkdir -p "$BENCH_PEERS"
 
 python() { # FOLDER PACKAGE

@@ -24,7 +24,8 @@ export interface Peer {
 }
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const installed = process.env.BENCH_PEERS ?? fileURLToPath(new URL('installed', import.meta.url));
+const installed =
+  process.env.BENCH_PEERS || fileURLToPath(new URL('../../.cache/bench-peers', import.meta.url));
 
 const armature: Peer = {
   name: 'armature',
