@@ -1,4 +1,5 @@
 import type { Notice } from './faults.ts';
+import { checkModels } from './model-checks.ts';
 import { nearest } from './nearest.ts';
 import { checkPipelines } from './pipeline-checks.ts';
 import type { Path } from './places.ts';
@@ -77,6 +78,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   }
   checkRoutes(settings, findings);
   checkTenants(settings, findings);
+  checkModels(settings, findings);
   checkPipelines(settings, findings);
   return findings;
 }

@@ -12,7 +12,7 @@ import { socketPath } from '../links/socket-path.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
 import type { HostOrder, HostServer } from './contracts.ts';
 import { cacheFolder } from './models/cache.ts';
-import { type FetchedModel, fetchModel } from './models/fetch-model.ts';
+import { fetchModel } from './models/fetch-model.ts';
 import { serveSim } from './sim/index.ts';
 
 /** From taking its address back until a host takes no more connections, so that gateways have heard of it. */
@@ -129,13 +129,7 @@ async function serve(
   const local = { ...order, settings: backend, modelPath: files.modelPath };
   if (model.format === 'gguf') return (await import('./llama/index.ts')).serveLlama(local);
   const { serveOnnx } = await import('./onnx/index.ts');
-  return serveOnnx({ ...local, tokenizerPath: tokenizerFor(model.task, files) });
-}
-
-/** A model with a tokenizer makes embeddings unless it is said to take tensors. */
-function tokenizerFor(task: string | undefined, { tokenizerPath }: FetchedModel): string | undefined {
-  if (task === 'embedding' && tokenizerPath === undefined) {
-    throw new Error('a model of embeddings needs a tokenizer');
-  }
-  return task === 'tensors' ? undefined : tokenizerPath;
+  // With a tokenizer it makes embeddings, unless it is said to take tensors.
+  const tokenizerPath = model.task === 'tensors' ? undefined : files.tokenizerPath;
+  return serveOnnx({ ...local, tokenizerPath });
 }

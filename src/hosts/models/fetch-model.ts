@@ -8,7 +8,7 @@ import { filesOf } from './sources.ts';
 const NOTED_BYTES = 5e6;
 
 /** Where the files of a model are. */
-export interface FetchedModel {
+interface FetchedModel {
   modelPath: string;
   tokenizerPath: string | undefined;
 }
