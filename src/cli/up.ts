@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { resolve } from 'node:path';
 import { formatNotice } from '../config/faults.ts';
+import { keepLastGood } from '../config/last-good.ts';
 import { CONFIG_FILE, loadConfig } from '../config/load.ts';
 import type { Settings } from '../config/schema/index.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -54,6 +55,7 @@ export const command = defineCommand({
       }
     }
     dir.keepToken();
+    keepLastGood(place.data, place.file, loaded.config.files);
     const log = createLogger('supervisor');
     for (const notice of loaded.config.notices) log.warn(formatNotice(notice));
     if (output.tty && !common.json) output.print(picture(common, settings, addresses));

@@ -3,7 +3,7 @@ import { type Fault, inOrder, type Notice } from './faults.ts';
 import { type ConfigIo, readText, systemIo } from './files.ts';
 import { laterNotices } from './later.ts';
 import { formatPath, type Places } from './places.ts';
-import { readFiles } from './read-files.ts';
+import { type ReadFile, readFiles } from './read-files.ts';
 import { UNRESOLVED } from './references.ts';
 import { type Settings, settingsSchema } from './schema/index.ts';
 import { findSecrets, type Secrets } from './secrets.ts';
@@ -26,8 +26,8 @@ export interface LoadedConfig {
   settings: Settings;
   /** By path, such as `routes.chat.deadline` or `routes.chat.targets[0].weight`; also of maps and lists. */
   origins: Record<string, Origin>;
-  /** Every configuration file that was read; SHA-256 of its bytes, hexadecimal. */
-  files: { file: string; sha256: string }[];
+  /** Every configuration file that was read. */
+  files: ReadFile[];
   /** Paths whose values are never shown, and what is shown in their place. */
   secrets: Secrets;
   notices: Notice[];

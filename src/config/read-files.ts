@@ -10,11 +10,18 @@ import { parseYaml } from './yaml-file.ts';
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
 const FILES_MAX = 1000;
 
+/** A configuration file that was read: its text, and the SHA-256 of its bytes, hexadecimal. */
+export interface ReadFile {
+  file: string;
+  text: string;
+  sha256: string;
+}
+
 export interface ReadFiles {
   /** All files merged, references resolved, nothing checked yet. */
   document: Record<string, unknown>;
   sources: Sources;
-  files: { file: string; sha256: string }[];
+  files: ReadFile[];
   faults: Fault[];
   /** Some of the configuration could not be read: what is missed elsewhere may stand there. */
   incomplete: boolean;
@@ -72,7 +79,7 @@ class Merge {
       this.#fault('unreadable', from ?? top, from ? ['include'] : [], `the file ${file} ${got.cause}`);
       return undefined;
     }
-    files.push({ file, sha256: got.sha256 });
+    files.push({ file, text: got.text, sha256: got.sha256 });
     const { data, places, lines, faults: found, broken } = parseYaml(file, got.text, this.#io);
     sources.addLines(file, lines);
     for (const { fault, span } of found) {

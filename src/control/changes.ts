@@ -4,15 +4,17 @@ import type { Blamer } from '../config/blame.ts';
 import { readChange } from '../config/change.ts';
 import { type Change, diffConfig, needsRestart } from '../config/diff.ts';
 import { type Fault, formatFault } from '../config/faults.ts';
+import { keepLastGood } from '../config/last-good.ts';
 import type { LedgerService } from '../events/ledger.ts';
 import type { StoredOrigin } from '../store/contracts.ts';
+import type { Place } from '../supervisor/parts.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { withAuthors } from './authors.ts';
 import { type Effective, effectiveOf, type Read, readConfiguration } from './configuration.ts';
 import { unguarded } from './unguarded.ts';
 
 export interface ChangesOptions {
-  file: string;
+  place: Place;
   ledger: LedgerService;
   log: Logger;
   blamer: Blamer;
@@ -34,6 +36,7 @@ export class Changes {
   readonly #began: Effective;
   #current: Effective;
   #refused: RefusedChange | undefined;
+  #filesStand = true;
 
   constructor(options: ChangesOptions, effective: Effective) {
     this.#options = options;
@@ -43,6 +46,11 @@ export class Changes {
 
   get current(): Effective {
     return this.#current;
+  }
+
+  /** Whether the files say what runs, as far as is known: not since they were refused. */
+  get filesStand(): boolean {
+    return this.#filesStand;
   }
 
   /** The last change that was refused since the running configuration took effect. */
@@ -67,15 +75,16 @@ export class Changes {
 
   /** Reads the file anew. A faulty one is refused, told, and changes nothing. Rejects where the store cannot be written. */
   async reload(): Promise<void> {
-    const { file, ledger, log } = this.#options;
+    const { ledger, log } = this.#options;
+    const { file } = this.#options.place;
     const read = readConfiguration(file, this.#current.overlays);
     if (!read.ok) {
-      this.#refuse(read.faults, this.#fileActor);
+      this.refuse(read.faults);
       return;
     }
     const open = unguarded(this.#began.settings, read.effective.settings, file);
     if (open.length > 0) {
-      this.#refuse(open, this.#fileActor);
+      this.refuse(open);
       return;
     }
     await dropOvertaken(read, ledger, log);
@@ -110,20 +119,36 @@ export class Changes {
     return { event: event.id, changes, restart };
   }
 
+  /** Keeps what the files said when they were accepted, for a control that starts again while they are faulty. */
+  keep(): void {
+    const { place, log } = this.#options;
+    try {
+      keepLastGood(place.data, place.file, this.#current.files.files);
+    } catch (error) {
+      log.warn({ err: error }, 'what the configuration files say cannot be kept');
+    }
+  }
+
+  /** What the files say is refused, and told; the configuration that runs stays. */
+  refuse(faults: readonly Fault[]): void {
+    this.#filesStand = false;
+    this.#refuse(faults, this.#fileActor);
+  }
+
   get #fileActor(): string {
-    return `file:${basename(this.#options.file)}`;
+    return `file:${basename(this.#options.place.file)}`;
   }
 
   /** What the files changed is in the ledger, with the place and the author of each value, before it acts. */
   async #tell(changes: readonly Change[], effective: Effective, restart: string[]): Promise<string> {
-    const { file, ledger, log, blamer } = this.#options;
+    const { place, ledger, log, blamer } = this.#options;
     const told = await placed(changes, effective.origins, blamer);
     const paths = changes.map(({ path }) => path);
     const event = ledger.event({
       type: 'configuration-changed',
       subject: 'configuration',
       actor: this.#fileActor,
-      data: { file, changes: told, paths, restart },
+      data: { file: place.file, changes: told, paths, restart },
     });
     await ledger.store.ledger.append([event]);
     log.info({ event: event.id, changes: paths, restart }, 'the configuration has changed');
@@ -132,8 +157,13 @@ export class Changes {
 
   /** From now on this is what is to run: what tells of it is on the disk. */
   async #take(effective: Effective, causes: string[]): Promise<void> {
+    const { files } = this.#current;
     this.#current = effective;
     this.#refused = undefined;
+    if (effective.files !== files) {
+      this.#filesStand = true;
+      this.keep();
+    }
     await this.#options.publish(causes);
   }
 

@@ -1,9 +1,11 @@
-import { type Fault, formatPlace } from '../config/faults.ts';
+import { type Fault, formatFault, formatPlace } from '../config/faults.ts';
+import { lastGoodIo } from '../config/last-good.ts';
 import { type LoadedConfig, loadConfig, type Origin } from '../config/load.ts';
 import { applyOverlays, type RefusedOverlay } from '../config/overlay.ts';
 import type { Settings } from '../config/schema/index.ts';
 import { maskSecrets } from '../config/secrets.ts';
 import type { StoredOrigin, StoredOverlay } from '../store/contracts.ts';
+import type { Place } from '../supervisor/parts.ts';
 
 /** A configuration that is whole and checked: what may run. */
 export interface Effective {
@@ -33,9 +35,29 @@ export type Read =
 /** Reads the file anew and puts over it what was changed live. Never throws for what a file says. */
 export function readConfiguration(file: string, overlays: readonly StoredOverlay[]): Read {
   const loaded = loadConfig(file);
-  if (!loaded.ok) return loaded;
-  const { config, applied, agreed, refused } = applyOverlays(loaded.config, overlays);
-  return { ok: true, effective: effectiveOf(loaded.config, config, applied), agreed, refused };
+  return loaded.ok ? overlaid(loaded.config, overlays) : loaded;
+}
+
+/** Puts over what the files say what was changed live. */
+export function overlaid(
+  files: LoadedConfig,
+  overlays: readonly StoredOverlay[],
+): Extract<Read, { ok: true }> {
+  const { config, applied, agreed, refused } = applyOverlays(files, overlays);
+  return { ok: true, effective: effectiveOf(files, config, applied), agreed, refused };
+}
+
+/**
+ * What control begins on: what the files say, or, where they are faulty, what was accepted of them last. The faults are
+ * told then, for a faulty file is refused whenever it is read. Throws, with the faults, where there is nothing to begin on.
+ */
+export function readBeginning({ data, file }: Place): { files: LoadedConfig; faults: Fault[] } {
+  const now = loadConfig(file);
+  if (now.ok) return { files: now.config, faults: [] };
+  const io = lastGoodIo(data, file);
+  const before = io && loadConfig(file, io);
+  if (before?.ok) return { files: before.config, faults: now.faults };
+  throw new Error(now.faults.map(formatFault).join('\n'));
 }
 
 export function effectiveOf(files: LoadedConfig, config: LoadedConfig, overlays: StoredOverlay[]): Effective {

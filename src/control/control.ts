@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { ConfigChanged } from '../api/contracts.ts';
 import { Blamer } from '../config/blame.ts';
+import type { Fault } from '../config/faults.ts';
 import type { Settings } from '../config/schema/index.ts';
 import type { LedgerService } from '../events/ledger.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -81,7 +82,7 @@ export class Control {
     this.#options = options;
     const { log, place } = options;
     const publish = (causes: string[]) => this.#publishAll(causes);
-    this.changes = new Changes({ file: place.file, ledger, log, blamer: this.#blamer, publish }, effective);
+    this.changes = new Changes({ place, ledger, log, blamer: this.#blamer, publish }, effective);
     this.snapshots = snapshots;
     this.hosts = new Hosts(hosts, (backend) => this.#hostChanged(backend));
     this.#siblings = new Siblings(ledger, log);
@@ -108,11 +109,20 @@ export class Control {
     this.health = new Health({ clock, timers, random, probe, ledger, log, tell });
   }
 
-  /** Begins on a configuration that has been checked. Rejects with a StoreError where its snapshot cannot be stored. */
-  static async start(options: ControlOptions, effective: Effective): Promise<Control> {
+  /**
+   * Begins on a configuration that has been checked; `faults` are those of the files, where it is not what they say now.
+   * Rejects with a StoreError where its snapshot cannot be stored.
+   */
+  static async start(
+    options: ControlOptions,
+    effective: Effective,
+    faults: readonly Fault[] = [],
+  ): Promise<Control> {
     const { snapshots, hosts } = await Snapshots.open(options.ledger);
     const alive = hosts.filter(({ pid }) => isAlive(pid));
     const control = new Control(options, effective, snapshots, alive);
+    if (faults.length > 0) control.changes.refuse(faults);
+    else control.changes.keep();
     const last = await options.ledger.store.snapshots.last();
     const causes = last ? await control.changes.changedSince(last.settings as Record<string, unknown>) : [];
     await control.#turns.run(() => control.#publish(causes));
@@ -202,7 +212,8 @@ export class Control {
     this.health.watch(settings);
     this.#options.ledger.keep({ ageMs: settings.store.keep.age, sizeBytes: settings.store.keep.size });
     this.onWant?.(parts(settings, this.#options.place));
-    this.#explain(snapshot.number, origins);
+    // Lines of a file that was refused are not those that run.
+    if (this.changes.filesStand) this.#explain(snapshot.number, origins);
   }
 
   /** Who wrote the lines is found out and added afterwards, so that git makes nobody wait. */

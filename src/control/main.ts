@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { makeApp } from '../api/app.ts';
 import { adminListener } from '../api/listener.ts';
-import { formatFault } from '../config/faults.ts';
 import { LedgerService } from '../events/ledger.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { systemRandom } from '../kernel/random.ts';
@@ -17,7 +16,7 @@ import type { Place } from '../supervisor/parts.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
 import { adminToken } from './admin-token.ts';
 import { dropOvertaken } from './changes.ts';
-import { readConfiguration } from './configuration.ts';
+import { overlaid, readBeginning } from './configuration.ts';
 import { Control } from './control.ts';
 import { TenantKeys } from './keys/index.ts';
 import { httpProbe } from './probing/http-probe.ts';
@@ -49,9 +48,9 @@ async function start(place: Place, log: Logger): Promise<void> {
     hungUp = true;
   };
   process.on('SIGHUP', () => hangUp());
-  const { ledger, effective } = await openLedger(place, log);
+  const { ledger, effective, faults } = await openLedger(place, log);
   const probe = httpProbe(systemTimers);
-  const control = await Control.start({ place, ledger, log, probe, ...timing }, effective);
+  const control = await Control.start({ place, ledger, log, probe, ...timing }, effective, faults);
   const listener = await listen<GatewayToControl | HostToControl, never>(socketPath(place.data, 'control'), {
     onConnect: (link) => control.accept(link),
   });
@@ -101,18 +100,16 @@ async function start(place: Place, log: Logger): Promise<void> {
   log.info({ snapshot: control.snapshots.current.number }, 'control is up');
 }
 
-/** Opens the store that the configuration names, and reads the configuration again with what was changed live. */
+/** Reads the configuration, opens the store that it names, and puts over it what was changed live. */
 async function openLedger(place: Place, log: Logger) {
-  const files = readConfiguration(place.file, []);
-  if (!files.ok) throw new Error(files.faults.map(formatFault).join('\n'));
-  const { url } = files.effective.settings.store;
+  const { files, faults } = readBeginning(place);
+  const { url } = files.settings.store;
   const path = resolve(place.data, url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : 'state.db');
   const store = sqliteStore({ path, clock: systemClock, onLoss: (what) => log.error(what) });
   const ledger = new LedgerService({ store, log, ...timing });
-  const read = readConfiguration(place.file, await store.overlays.list());
-  if (!read.ok) throw new Error(read.faults.map(formatFault).join('\n'));
+  const read = overlaid(files, await store.overlays.list());
   await dropOvertaken(read, ledger, log);
-  return { ledger, effective: read.effective };
+  return { ledger, effective: read.effective, faults };
 }
 
 async function listenForAdmins(place: Place, control: Control, ledger: LedgerService, log: Logger) {

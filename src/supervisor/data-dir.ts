@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { LAST_GOOD_FILE } from '../config/last-good.ts';
 import { isAlive } from '../links/alive.ts';
 import type { RunningPart } from './supervisor.ts';
 
@@ -97,7 +98,8 @@ export class DataDir {
 
   /** Leaves the directory to whoever comes next: nothing of this Armature runs any more. */
   release(): void {
-    for (const file of ['supervisor.json', 'addresses.json']) rmSync(join(this.#run, file), { force: true });
+    for (const file of ['supervisor.json', 'addresses.json', LAST_GOOD_FILE])
+      rmSync(join(this.#run, file), { force: true });
     this.#lock.close();
   }
 

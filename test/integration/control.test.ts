@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import type { Config, Status } from '../../src/api/contracts.ts';
@@ -69,6 +69,41 @@ test('control that is killed comes back with the same snapshot, and stores what 
   expect(await control.end('SIGTERM')).toBe(0);
   expect(readFileSync(`${control.data}/state.db`).includes('sesame-secret')).toBe(false);
   expect(control.log).not.toContain('sesame-secret');
+});
+
+test('control that starts beside its workers while the file is faulty goes on with what was accepted last', async () => {
+  await using control = await ControlProcess.start(CONFIG);
+  const gateway = await control.gateway();
+  const { number, event } = gateway.snapshot;
+  const good = readFileSync(control.file, 'utf8');
+  writeFileSync(control.file, 'routes: [broken');
+  await control.end('SIGKILL');
+  await control.up();
+  await eventually('the snapshot again', () => gateway.snapshots.length >= 2);
+  expect(gateway.snapshot).toMatchObject({ number, event });
+  const refused = await control.event('configuration-refused');
+  expect(String(refused.data.faults)).toContain('armature.yaml:1');
+  const { configuration } = await control.json<Status>('/api/v1/status');
+  expect(configuration.refused).toMatchObject({ event: refused.id });
+  expect(control.log).toContain('a configuration is refused; the one before it stays');
+
+  // A live change stands over it, and the mended file is taken again.
+  expect(
+    (await control.change('PUT', '/api/v1/config', { routes: { chat: { deadline: '9s' } } })).status,
+  ).toBe(200);
+  await control.end('SIGKILL');
+  await control.up();
+  expect((await gateway.after(number)).settings.routes.chat?.deadline).toBe(9000);
+  writeFileSync(control.file, good.replace('model: m', 'model: other'));
+  control.signal('SIGHUP');
+  const mended = () => gateway.snapshots.find(({ settings }) => settings.backends.far?.model === 'other');
+  expect((await eventually('the mended file', mended)).settings.routes.chat?.deadline).toBe(9000);
+
+  // Without a copy of this file there is nothing to begin on.
+  await control.end('SIGTERM');
+  writeFileSync(control.file, 'routes: [broken');
+  rmSync(`${control.data}/run/last-good.json`);
+  await expect(control.up()).rejects.toThrow('control left');
 });
 
 test('SIGHUP swaps a good file whole and tells who wrote it; a bad one changes nothing', async () => {

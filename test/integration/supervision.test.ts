@@ -1,7 +1,9 @@
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import type { Status } from '../../src/api/contracts.ts';
 import { Armature, chatBody, plainConfig, startArmature } from '../upstream/armature.ts';
 import { RawClient } from '../upstream/client.ts';
 import { startEngine } from '../upstream/engine.ts';
@@ -41,6 +43,58 @@ test('a taken port, faults in the file, and no file are told in plain words', as
   expect(await refused('elsewhere.yaml')).toEqual([2, expect.stringContaining('elsewhere.yaml')]);
   await armature.configure({ routes: { chat: { targets: [{ backend: 'nobody' }] } } });
   expect(await refused()).toEqual([2, expect.stringContaining('nobody')]);
+});
+
+test('parts that die while the file is faulty come back on what was accepted last, and say so', async () => {
+  await using engine = await startEngine();
+  const included = 'conf.d/routes.yaml';
+  await using armature = new Armature({});
+  const { routes, ...rest } = plainConfig(engine, { top: { include: ['conf.d/*.yaml'] } });
+  await armature.configure({ ...rest, backends: { ...rest['backends'], dummy: { engine: 'sim' } } });
+  mkdirSync(join(armature.folder, 'conf.d'));
+  writeFileSync(join(armature.folder, included), stringify({ routes }));
+  await armature.up();
+  await eventually('the host serves', async () => {
+    const { backends } = JSON.parse((await armature.admin('/api/v1/status')).content.toString());
+    return backends.every(
+      (it: Status['backends'][number]) => it.host === undefined || it.host.state === 'serving',
+    );
+  });
+  const status = async () => {
+    const answer = await armature.admin('/api/v1/status');
+    return JSON.parse(answer.content.toString()) as Status;
+  };
+  const before = await status();
+  const good = readFileSync(armature.file, 'utf8');
+  expect(statSync(join(armature.data, 'run/last-good.json')).mode & 0o777).toBe(0o600);
+
+  writeFileSync(armature.file, 'routes: [broken');
+  rmSync(join(armature.folder, included));
+  const dead = ['control', 'gateway-0', 'host-dummy'].map((part) => armature.kill(part));
+  const back = () => {
+    const parts = armature.parts();
+    return parts.length === 4 && !parts.some(({ pid }) => dead.includes(pid));
+  };
+  await eventually('all are back', back, 15_000);
+  await eventually('they answer', async () => (await armature.chat()).status === 200, 15_000);
+  const [refused] = await armature.events('configuration-refused');
+  expect(String(refused.data.faults)).toContain('armature.yaml:1');
+  const after = await status();
+  expect(after.configuration.refused).toMatchObject({ event: refused.id });
+  expect(after.trouble.map(({ what }) => what)).toContain('configuration-refused');
+  // The host has another address; what the files said is the same.
+  expect(after.snapshot.number - before.snapshot.number).toBeLessThanOrEqual(2);
+  expect(await armature.events('configuration-changed')).toEqual([]);
+
+  writeFileSync(join(armature.folder, included), stringify({ routes }));
+  writeFileSync(armature.file, good);
+  armature.kill('supervisor', 'SIGHUP');
+  await eventually(
+    'the mended file is taken',
+    async () => (await status()).configuration.refused === undefined,
+  );
+  expect(await armature.stop()).toBe(0);
+  expect(existsSync(join(armature.data, 'run/last-good.json'))).toBe(false);
 });
 
 test('what runs is written to the data directory, for this user alone, and goes away with it', async () => {
