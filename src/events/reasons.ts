@@ -88,6 +88,7 @@ export const REASONS = {
   'first-byte-timeout': '{endpoint} sent nothing within the time for its first byte[: {tookMs}].',
   'idle-timeout': 'The engine fell silent for longer than it may[, {tookMs} after it was asked].',
   'total-timeout': 'The answer took longer than it may[: {tookMs}].',
+  'no-answer': 'The engine answered with something that is no answer.',
   'cut-answer': 'The engine broke off in the middle of its answer.',
   'cut-stream': 'The engine ended its stream too early.',
   'empty-stream': 'The engine ended its stream before the first word.',
