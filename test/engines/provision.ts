@@ -25,11 +25,16 @@ const isRoot = process.getuid?.() === 0;
 process.exitCode = main();
 
 function main(): number {
-  if (existsSync(provisionFile())) lookAgain();
-  else build();
+  if (isEmpty(readProvision())) build();
+  else lookAgain();
   const { missing } = readProvision();
   for (const name of ALL) console.log(`${name}: ${missing[name] ?? 'there'}`);
   return process.env['CI'] === 'true' && Object.keys(missing).length > 0 ? 1 : 0;
+}
+
+/** Nothing could be had, or nothing was tried yet. */
+function isEmpty({ missing }: Provision): boolean {
+  return ALL.every((name) => missing[name] !== undefined);
 }
 
 /** What was missing from the system the last time may be there now. */
@@ -47,13 +52,10 @@ function build(): void {
   mkdirSync(scratch, { recursive: true });
   try {
     const provision = install(join(scratch, 'packages'));
-    if (Object.keys(provision.missing).length === ALL.length) {
-      // Nothing to keep: the next run tries again.
-      for (const name of ALL) console.log(`${name}: ${provision.missing[name]}`);
-      process.exit(process.env['CI'] === 'true' ? 1 : 0);
-    }
+    // Also where there is nothing, so that tests can say why they are skipped.
     writeFileSync(join(scratch, 'provision.json'), JSON.stringify(provision));
-    if (existsSync(folder)) rmSync(folder, { recursive: true });
+    if (!isEmpty(readProvision())) return; // another run was faster
+    rmSync(folder, { recursive: true, force: true });
     renameSync(scratch, folder);
     removeOthers(folder);
   } finally {
