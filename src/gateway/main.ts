@@ -62,6 +62,10 @@ export async function run(args: string[]): Promise<void> {
     });
   }
   process.on('SIGTERM', leave);
-  process.on('SIGINT', () => log.debug('the supervisor decides when to leave'));
+  // A supervisor in a hurry says so. A Ctrl-C does not come here: each part has a session of its own.
+  process.on('SIGINT', () => {
+    leave();
+    gateway.hurry();
+  });
   process.on('SIGHUP', () => log.debug('control reads the configuration'));
 }

@@ -28,6 +28,8 @@ export interface WorkerOptions {
   onFatal: (error: Error) => void;
 }
 
+/** How long answers that end a drain may take to leave, milliseconds. */
+const LAST_BYTES_MS = 500;
 /** How often the lag of the event loop is looked at, milliseconds. */
 const LOOP_SAMPLE_MS = 10;
 
@@ -41,6 +43,7 @@ export class Worker {
   readonly #registry = new Registry();
   #listener: Listener | undefined;
   #unready = false;
+  #hurried = false;
   #stopLoopSampling: (() => void) | undefined;
 
   constructor(options: WorkerOptions) {
@@ -92,13 +95,16 @@ export class Worker {
     const { log, timers } = this.#options;
     const { drain = 0, drainDelay = 0 } = this.#world.snapshot?.settings.gateway ?? {};
     log.info({ running: this.#path.running.size, drainMs: drain, drainDelayMs: drainDelay }, 'draining');
-    if (drainDelay > 0) await pause(timers, drainDelay);
+    await this.#while(() => true, drainDelay);
     this.#path.draining = true;
     this.#listener?.stop();
-    await this.#idle(drain);
+    await this.#while(() => {
+      this.#listener?.closeIdle();
+      return this.#busy;
+    }, drain);
     this.#path.endAll();
-    this.#listener?.stop();
-    await pause(timers, 20); // the last bytes leave
+    this.#listener?.refuseUnread();
+    await this.#lastBytes();
     this.#listener?.destroy();
     this.#world.close();
     this.#stopLoopSampling?.();
@@ -106,14 +112,31 @@ export class Worker {
     if (left > 0) log.warn({ facts: left }, 'facts could not be stored');
   }
 
-  /** Resolves when no request runs, or after `withinMs`. */
-  async #idle(withinMs: number): Promise<void> {
+  /** Requests run, bodies are coming, or answers are still leaving. */
+  get #busy(): boolean {
+    return this.#path.running.size > 0 || (this.#listener?.open ?? 0) > 0;
+  }
+
+  /** Resolves when the last answers have left, or when there is no more time for them. */
+  async #lastBytes(): Promise<void> {
+    const { clock, timers } = this.#options;
+    const end = clock.mono() + LAST_BYTES_MS;
+    while (this.#busy && clock.mono() < end) await pause(timers, 5);
+  }
+
+  /** A drain goes on without waiting: what runs ends now, with an error that may be retried. */
+  hurry(): void {
+    this.#hurried = true;
+    this.#path.draining = true;
+    this.#path.endAll();
+  }
+
+  /** Resolves when it does not go on any more, after `withinMs`, or when somebody is in a hurry. */
+  async #while(goesOn: () => boolean, withinMs: number): Promise<void> {
     const { clock, timers } = this.#options;
     const end = clock.mono() + withinMs;
-    while (this.#path.running.size > 0 && clock.mono() < end) {
-      this.#listener?.closeIdle();
-      await pause(timers, 25);
-    }
+    for (let now = clock.mono(); now < end && !this.#hurried && goesOn(); now = clock.mono())
+      await pause(timers, Math.min(25, end - now));
   }
 
   #swap(snapshot: Snapshot): void {
@@ -143,6 +166,7 @@ export class Worker {
       timers: this.#options.timers,
       buffers: this.#buffers,
       bodyBytesMax: () => this.#world.snapshot!.settings.gateway.bodyBytesMax,
+      guarded: () => this.#world.tenants !== undefined,
       ready: (route) => this.#ready(route),
     });
   }

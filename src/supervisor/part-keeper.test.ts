@@ -97,7 +97,7 @@ test('a hurried stop kills after two seconds', async () => {
   void keeper.stop();
   void keeper.stop(true);
   await time.advance(2000);
-  expect(launched[0]!.signals).toEqual(['SIGTERM', 'SIGTERM', 'SIGKILL']);
+  expect(launched[0]!.signals).toEqual(['SIGTERM', 'SIGINT', 'SIGKILL']);
 });
 
 test('a part that waits to be started again does not come back once it is stopped', async () => {

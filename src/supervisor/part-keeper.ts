@@ -69,7 +69,10 @@ export class PartKeeper {
     this.#running?.signal(name);
   }
 
-  /** SIGTERM, and SIGKILL when the part has not left in time. Resolves when it is gone; it is not started again. */
+  /**
+   * SIGTERM, and SIGKILL when the part has not left in time. Resolves when it is gone; it is not started again. `hurried`:
+   * with SIGINT, upon which a worker ends what runs with an error, rather than with the reset that SIGKILL would be.
+   */
   stop(hurried = false): Promise<void> {
     const { timers } = this.#tools;
     timers.clear(this.#restart);
@@ -77,8 +80,9 @@ export class PartKeeper {
     if (!this.#stopping) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#stopping = { promise, done: resolve };
+      this.#running.signal('SIGTERM');
     }
-    this.#running.signal('SIGTERM');
+    if (hurried) this.#running.signal('SIGINT');
     timers.clear(this.#kill);
     this.#kill = timers.set(hurried ? HURRY_MS : (this.spec.graceMs ?? GRACE_MS), () =>
       this.signal('SIGKILL'),

@@ -191,6 +191,25 @@ test('a supervisor that is killed is followed by one that takes over the living 
   await stream;
 });
 
+test('asked to leave again, up ends what runs at once, with an error that may be retried', async () => {
+  await using engine = await startEngine(endless());
+  await using armature = await startArmature(
+    plainConfig(engine, { top: { gateway: { drain: '60s', drainDelay: '60s' } } }),
+  );
+  const stream = armature.chat({ stream: true }, [], 60_000);
+  await engine.posted(1);
+  armature.kill('supervisor', 'SIGTERM');
+  await eventually(
+    'unready',
+    async () => (await armature.ask({ method: 'GET', path: '/readyz' })).status === 503,
+  );
+  armature.kill('supervisor', 'SIGTERM');
+  const answer = await stream;
+  expect([answer.error?.code, answer.done]).toEqual(['draining', false]);
+  expect(await armature.left()).toBe(0);
+  expect(armature.logs).not.toContain('SIGKILL');
+});
+
 test('parts without a supervisor drain and leave; an up that comes meanwhile takes the listener beside them', async () => {
   await using engine = await startEngine(endless());
   await using armature = await startArmature(plainConfig(engine));
