@@ -6,8 +6,10 @@ import { type Engine, NOTHING, VirtualGateway } from './virtual-gateway.ts';
 const [A, B] = ['http://10.0.0.1:8000', 'http://10.0.0.2:8000'];
 
 function tensors(afterMs: number): Engine {
-  return ({ sink, time }) => {
+  return (served) => {
+    const { sink, time } = served;
     time.set(afterMs, () => {
+      if (served.aborted) return;
       sink.onHead(200, { 'content-type': 'application/json' });
       sink.onData(Buffer.from('{"model_name":"m","outputs":[]}'));
       sink.onEnd();
