@@ -3,7 +3,7 @@ import { seededRandom } from '../kernel/random.ts';
 import { VirtualTime } from '../kernel/virtual-time.ts';
 import { type Store, StoreError } from '../store/contracts.ts';
 import { memoryStore } from '../store/memory/index.ts';
-import type { LedgerEvent, RequestRecord } from './contracts.ts';
+import type { Fact, LedgerEvent, RequestRecord } from './contracts.ts';
 import { FOLLOWERS_MAX } from './follow.ts';
 import { LedgerService } from './ledger.ts';
 import { openEvents, requestRecord } from './reading.ts';
@@ -38,17 +38,25 @@ async function read(events: AsyncIterable<LedgerEvent> | undefined): Promise<unk
 
 /** Makes the store fail its next writes, as a full disk does. */
 function breakStore(trouble: 'full' | 'gone' = 'full'): { mend: () => void; attempts: () => number } {
-  const { append, storeBatch } = store.ledger;
+  const { append, storeBatches } = store.ledger;
   let attempts = 0;
   const fail = async () => {
     attempts++;
     throw new StoreError(trouble, 'database or disk is full');
   };
-  Object.assign(store.ledger, { append: fail, storeBatch: fail });
+  Object.assign(store.ledger, { append: fail, storeBatches: fail });
   return {
-    mend: () => void Object.assign(store.ledger, { append, storeBatch }),
+    mend: () => void Object.assign(store.ledger, { append, storeBatches }),
     attempts: () => attempts,
   };
+}
+
+/** Sends a batch, and lets the moment pass in which others may join it. */
+async function storeFacts(boot: string, sequence: number, facts: readonly Fact[]): Promise<void> {
+  const stored = ledger.storeFacts(boot, sequence, facts);
+  stored.catch(() => undefined);
+  await time.advance(25);
+  return stored;
 }
 
 const record = (id: string, over: Partial<RequestRecord> = {}): RequestRecord => ({
@@ -84,20 +92,21 @@ test('gives an event its id and time at once, and stores it', async () => {
 test('turns facts into events, once', async () => {
   const id = 'req_000000000abcd0001';
   const event = ledger.event(noted(3));
+  const told = record(id, { requestId: 'mine' });
   const facts = [
-    { kind: 'request' as const, record: record(id, { requestId: 'mine' }) },
+    { kind: 'request' as const, record: told },
     { kind: 'group' as const, second: 7, route: 'chat', tenant: 'web', reason: 'ok', count: 4, example: id },
     { kind: 'event' as const, event },
   ];
-  await ledger.storeFacts('boot', 1, facts);
-  await ledger.storeFacts('boot', 1, facts);
+  await storeFacts('boot', 1, facts);
+  await storeFacts('boot', 1, facts);
   const events = await store.ledger.events({ order: 'asc', limit: 10 });
   expect(events.map((it) => it.event)).toMatchObject([
     { id, type: 'request-refused', subject: `request:${id}`, actor: 'tenant:web', causes: ['ev_snapshot'] },
     { type: 'requests-grouped', subject: 'route:chat', at: '1970-01-01T00:00:07.000Z', data: { count: 4 } },
     event,
   ]);
-  expect(await requestRecord(ledger, id)).toEqual(record(id, { requestId: 'mine' }));
+  expect(await requestRecord(ledger, id)).toEqual(told);
   expect(await requestRecord(ledger, 'mine')).toMatchObject({ id });
   expect(await requestRecord(ledger, 'unknown')).toBeUndefined();
 });
@@ -125,14 +134,69 @@ test('keeps events while the store is in trouble, and says so', async () => {
 
 test('leaves batches with their workers while the store is in trouble', async () => {
   const broken = breakStore();
-  await expect(ledger.storeFacts('boot', 1, [])).rejects.toMatchObject({ trouble: 'full' });
-  await expect(ledger.storeFacts('boot', 1, [])).rejects.toMatchObject({ trouble: 'full' });
+  await expect(storeFacts('boot', 1, [])).rejects.toMatchObject({ trouble: 'full' });
+  await expect(storeFacts('boot', 1, [])).rejects.toMatchObject({ trouble: 'full' });
   expect(broken.attempts()).toBe(1);
   broken.mend();
   await time.advance(500);
-  await ledger.storeFacts('boot', 1, [{ kind: 'event', event: ledger.event(noted(1)) }]);
+  await storeFacts('boot', 1, [{ kind: 'event', event: ledger.event(noted(1)) }]);
   expect(ledger.trouble).toBeUndefined();
   expect(await read(await openEvents(ledger, {}))).toEqual([1]);
+});
+
+const facts = (...events: LedgerEvent[]): Fact[] => events.map((event) => ({ kind: 'event', event }));
+
+test('stores what comes within a moment in one transaction, at once where it is much', async () => {
+  const groups: number[] = [];
+  const { storeBatches } = store.ledger;
+  store.ledger.storeBatches = (batches) => {
+    groups.push(batches.length);
+    return storeBatches.call(store.ledger, batches);
+  };
+  const stored: number[] = [];
+  const send = (sequence: number, count: number) => {
+    const events = Array.from({ length: count }, () => ledger.event(noted(sequence)));
+    void ledger.storeFacts('boot', sequence, facts(...events)).then(() => stored.push(sequence));
+  };
+  send(1, 1);
+  await time.advance(20);
+  send(2, 1);
+  send(3, 0);
+  expect(groups).toEqual([]);
+  await time.advance(5);
+  expect([groups, stored]).toEqual([[3], [1, 2, 3]]);
+  for (const sequence of [4, 5, 6]) send(sequence, 200);
+  await time.advance(0);
+  expect([groups, stored]).toEqual([
+    [3, 3],
+    [1, 2, 3, 4, 5, 6],
+  ]);
+  expect(time.pending).toBe(0);
+});
+
+test('what has come is read at once, although it is still being gathered', async () => {
+  const id = 'req_000000000abcd0001';
+  const request: Fact = { kind: 'request', record: record(id, { requestId: 'mine' }) };
+  const stored = ledger.storeFacts('boot', 1, [request]);
+  expect(await requestRecord(ledger, 'mine')).toMatchObject({ id });
+  await stored;
+  void ledger.storeFacts('boot', 2, facts(ledger.event(noted(2))));
+  expect(await read(await openEvents(ledger, { type: 'worker-died' }))).toEqual([2]);
+  void ledger.storeFacts('boot', 3, facts(ledger.event(noted(3))));
+  await ledger.close();
+  expect((await store.ledger.extent()).events).toBe(3);
+});
+
+test('a batch that cannot be stored takes none of those with it that came beside it', async () => {
+  const circle: Record<string, unknown> = {};
+  circle.circle = circle;
+  const sent = [noted(1), { ...noted(2), data: circle }, noted(3)].map((draft, n) =>
+    ledger.storeFacts('boot', n, facts(ledger.event(draft))),
+  );
+  await time.advance(25);
+  await Promise.all(sent);
+  expect(ledger.lost).toBe(1);
+  expect(await read(await openEvents(ledger, { type: 'worker-died' }))).toEqual([1, 3]);
 });
 
 test('gives up what cannot be stored at all, and holds up nothing for it', async () => {
@@ -141,10 +205,10 @@ test('gives up what cannot be stored at all, and holds up nothing for it', async
   ledger.append({ ...noted(1), data: circle });
   await ledger.flushed();
   const timeless = { ...ledger.event(noted(2)), at: 'never' };
-  await ledger.storeFacts('boot', 1, [{ kind: 'event', event: timeless }]);
-  await ledger.storeFacts('boot', 1, [{ kind: 'event', event: timeless }]);
+  await storeFacts('boot', 1, [{ kind: 'event', event: timeless }]);
+  await storeFacts('boot', 1, [{ kind: 'event', event: timeless }]);
   await ledger.flushed();
-  await ledger.storeFacts('boot', 2, [{ kind: 'event', event: ledger.event(noted(3)) }]);
+  await storeFacts('boot', 2, [{ kind: 'event', event: ledger.event(noted(3)) }]);
   expect([ledger.trouble, ledger.waiting, ledger.lost]).toEqual([undefined, 0, 3]);
   expect(told).toEqual(new Array(3).fill('events that cannot be stored are lost'));
   const events = await store.ledger.events({ order: 'asc', limit: 10 });
@@ -264,7 +328,7 @@ test('finds an event that is still on its way', async () => {
   const event = ledger.event(noted(1));
   const found = ledger.find(event.id, 500);
   await time.advance(300);
-  await ledger.storeFacts('boot', 1, [{ kind: 'event', event }]);
+  await storeFacts('boot', 1, [{ kind: 'event', event }]);
   expect((await found)?.event).toEqual(event);
 
   const never = ledger.find('req_000000000abcd0009', 500);

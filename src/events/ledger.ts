@@ -2,11 +2,12 @@ import type { Clock } from '../kernel/clock.ts';
 import { idMaker } from '../kernel/ids.ts';
 import type { Random } from '../kernel/random.ts';
 import type { TimerHandle, Timers } from '../kernel/timers.ts';
-import { type Store, type StoredEvent, StoreError } from '../store/contracts.ts';
+import { type Batch, type Store, type StoredEvent, StoreError } from '../store/contracts.ts';
 import type { Fact, LedgerEvent } from './contracts.ts';
 import { type EventDraft, eventMaker } from './event-maker.ts';
 import { eventOf } from './facts.ts';
 import { Followers, type FollowQuery } from './follow.ts';
+import { Gathering } from './gathering.ts';
 import { Retention, type RetentionLimits } from './retention.ts';
 
 /** Events of control's own that wait while the store cannot be written; what comes beyond is lost, and counted. */
@@ -38,6 +39,7 @@ export class LedgerService {
   readonly #makeId: (wallMs: number) => string;
   readonly #followers: Followers;
   readonly #retention: Retention;
+  readonly #gathering: Gathering;
 
   #waiting: LedgerEvent[] = [];
   #writing: Promise<void> | undefined;
@@ -60,6 +62,7 @@ export class LedgerService {
     this.#retention = new Retention(options.store.ledger, options.clock, options.timers, (error) =>
       options.log.warn({ err: error }, 'retention failed; it is tried again'),
     );
+    this.#gathering = new Gathering((batches) => this.#storeBatches(batches), options.timers);
     options.store.onStored = () => this.#followers.wake();
   }
 
@@ -91,21 +94,18 @@ export class LedgerService {
   }
 
   /**
-   * Stores a worker's batch once, however often it comes. Rejects with a StoreError while the store cannot be written:
-   * then it must not be acknowledged, and the worker keeps it. Without trying the store before its next retry is due.
+   * Stores a worker's batch once, however often it comes, together with those that come within a moment. Rejects with a
+   * StoreError while the store cannot be written: then it must not be acknowledged, and the worker keeps it. Without
+   * trying the store before its next retry is due.
    */
   async storeFacts(boot: string, sequence: number, facts: readonly Fact[]): Promise<void> {
     if (this.#trouble && this.#options.clock.mono() < this.#retryAt) throw this.#trouble;
-    try {
-      const events = facts.map((fact) => eventOf(fact, this.#makeId));
-      await this.store.ledger.storeBatch(boot, sequence, events);
-    } catch (error) {
-      if (isTrouble(error)) throw this.#failed(error);
-      // Sent again it would be no better, and hold up all that comes after it.
-      this.#giveUp(facts.length, error);
-      await this.store.ledger.storeBatch(boot, sequence, []);
-    }
-    this.#recovered();
+    await this.#gathering.add({ boot, sequence, events: this.#eventsOf(facts) });
+  }
+
+  /** Resolves once what workers have sent is stored, as far as it has come here and can be. */
+  async received(): Promise<void> {
+    await this.#gathering.flushed();
   }
 
   /**
@@ -113,6 +113,7 @@ export class LedgerService {
    * milliseconds; what is no id of Armature's is not.
    */
   async find(id: string, withinMs: number): Promise<StoredEvent | undefined> {
+    await this.received();
     return this.#followers.find(id, withinMs);
   }
 
@@ -138,6 +139,7 @@ export class LedgerService {
 
   /** Stores what waits, if it can be, and ends; gives the number of events left over. The store stays open. */
   async close(): Promise<number> {
+    await this.received();
     this.#closed = true;
     this.#options.timers.clear(this.#retryTimer);
     this.#retention.stop();
@@ -148,6 +150,33 @@ export class LedgerService {
       await this.flushed();
     }
     return this.#waiting.length;
+  }
+
+  #eventsOf(facts: readonly Fact[]): LedgerEvent[] {
+    try {
+      return facts.map((fact) => eventOf(fact, this.#makeId));
+    } catch (error) {
+      this.#giveUp(facts.length, error);
+      return [];
+    }
+  }
+
+  async #storeBatches(batches: readonly Batch[]): Promise<void> {
+    try {
+      await this.store.ledger.storeBatches(batches);
+    } catch (error) {
+      if (isTrouble(error)) throw this.#failed(error);
+      if (batches.length > 1) {
+        // One of them cannot be stored, and the others are not to go with it.
+        for (const batch of batches) await this.#storeBatches([batch]);
+        return;
+      }
+      const { boot, sequence, events } = batches[0]!;
+      // Sent again it would be no better, and hold up all that comes after it.
+      this.#giveUp(events.length, error);
+      await this.store.ledger.storeBatches([{ boot, sequence, events: [] }]);
+    }
+    this.#recovered();
   }
 
   #write(): void {

@@ -26,6 +26,7 @@ export async function openEvents(
   ledger: LedgerService,
   asked: EventsAsked,
 ): Promise<AsyncIterable<LedgerEvent> | undefined> {
+  await ledger.received();
   const after = await startOf(ledger.store.ledger, asked);
   if (after === undefined) return undefined;
   const filter = {

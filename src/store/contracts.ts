@@ -66,12 +66,19 @@ export interface Keep {
   bytesMax: number;
 }
 
+/** What a worker sent at one time: a process of the worker, by its boot, gives each batch a number. */
+export interface Batch {
+  boot: string;
+  sequence: number;
+  events: readonly LedgerEvent[];
+}
+
 export interface Ledger {
   /**
-   * Stores what a worker sent in one batch, together with the batch's number, in one transaction. A batch that is
-   * already stored changes nothing and resolves to false. Batches may come in any order.
+   * Stores what workers sent, each batch together with its number, all in one transaction. A batch that is already stored
+   * changes nothing. Batches may come in any order. Resolves to whether each was new.
    */
-  storeBatch(boot: string, sequence: number, events: readonly LedgerEvent[]): Promise<boolean>;
+  storeBatches(batches: readonly Batch[]): Promise<boolean[]>;
   /** Stores events in one transaction; one whose id is stored already is left as it is. */
   append(events: readonly LedgerEvent[]): Promise<void>;
   event(id: string): Promise<StoredEvent | undefined>;

@@ -9,8 +9,11 @@ import type { Store } from './contracts.ts';
 import { memoryStore } from './memory/index.ts';
 import { sqliteStore } from './sqlite/index.ts';
 
-/** What a worker does with a batch: sends it, sends it again, or control dies before, or after, it has been stored. */
-type Deed = { do: 'send'; boot: number; sequence: number } | { do: 'restart' };
+/**
+ * What workers do with batches: they send them, some of them again, a few of which come within one moment; or control dies
+ * before, or after, they have been stored.
+ */
+type Deed = { do: 'send'; batches: { boot: number; sequence: number }[] } | { do: 'restart' };
 
 const BOOTS = 3;
 const SEQUENCES = 12;
@@ -20,8 +23,10 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     weight: 8,
     arbitrary: fc.record({
       do: fc.constant('send' as const),
-      boot: fc.nat(BOOTS - 1),
-      sequence: fc.integer({ min: 1, max: SEQUENCES }),
+      batches: fc.array(
+        fc.record({ boot: fc.nat(BOOTS - 1), sequence: fc.integer({ min: 1, max: SEQUENCES }) }),
+        { minLength: 1, maxLength: 5 },
+      ),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
@@ -48,10 +53,17 @@ async function check(deeds: Deed[], open: () => Store, restart: (store: Store) =
       store = restart(store);
       continue;
     }
-    const { boot, sequence } = it;
-    const first = await store.ledger.storeBatch(`boot-${boot}`, sequence, batch(boot, sequence));
-    expect(first).toBe(!sent.has(`${boot} ${sequence}`));
-    sent.add(`${boot} ${sequence}`);
+    const fresh = it.batches.map(({ boot, sequence }) => {
+      const known = sent.has(`${boot} ${sequence}`);
+      sent.add(`${boot} ${sequence}`);
+      return !known;
+    });
+    const batches = it.batches.map(({ boot, sequence }) => ({
+      boot: `boot-${boot}`,
+      sequence,
+      events: batch(boot, sequence),
+    }));
+    expect(await store.ledger.storeBatches(batches)).toEqual(fresh);
   }
   const expected = [...sent].flatMap((key) => batch(Number(key.split(' ')[0]), Number(key.split(' ')[1])));
   const stored = await store.ledger.events({ order: 'asc', limit: 1000 });

@@ -81,11 +81,16 @@ describe.each(['memory', 'sqlite'])('%s', (kind) => {
     const batches = [3, 1, 2, 7, 2, 1, 6, 5, 3, 7].map((sequence) => ({ sequence, event: event() }));
     const stored: number[] = [];
     for (const batch of batches) {
-      if (await store.ledger.storeBatch('boot', batch.sequence, [batch.event])) stored.push(batch.sequence);
+      const { sequence } = batch;
+      const [fresh] = await store.ledger.storeBatches([{ boot: 'boot', sequence, events: [batch.event] }]);
+      if (fresh) stored.push(sequence);
     }
     expect(stored).toEqual([3, 1, 2, 7, 6, 5]);
     expect(await ids({ order: 'asc', limit: 100 })).toHaveLength(6);
-    expect(await store.ledger.storeBatch('another boot', 1, [event()])).toBe(true);
+    const another = { boot: 'another boot', sequence: 1, events: [event()] };
+    const news = { ...another, sequence: 2, events: [event()] };
+    expect(await store.ledger.storeBatches([another, another, news])).toEqual([true, false, true]);
+    expect(await ids({ order: 'asc', limit: 100 })).toHaveLength(8);
   });
 
   test('leaves an event that is stored already as it is', async () => {

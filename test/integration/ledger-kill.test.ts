@@ -65,7 +65,8 @@ test('kill -9 of the writer loses nothing that it had stored, and stores nothing
     const store = sqliteStore({ path, clock: systemClock });
     const last = Math.max(...said.keys());
     for (let sequence = from; sequence <= last; sequence++) {
-      expect(await store.ledger.storeBatch('boot', sequence, batchOf(sequence, EVENTS))).toBe(false);
+      const batch = { boot: 'boot', sequence, events: batchOf(sequence, EVENTS) };
+      expect(await store.ledger.storeBatches([batch])).toEqual([false]);
     }
     await store.close();
     from = check().batches + 1;

@@ -16,7 +16,9 @@ const store = sqliteStore({ path: values.path!, clock: systemClock });
 
 async function storeBatch(sequence: number): Promise<string> {
   try {
-    await store.ledger.storeBatch('boot', sequence, batchOf(sequence, Number(values.events)));
+    await store.ledger.storeBatches([
+      { boot: 'boot', sequence, events: batchOf(sequence, Number(values.events)) },
+    ]);
     return 'stored';
   } catch (error) {
     if (error instanceof StoreError) return error.trouble;

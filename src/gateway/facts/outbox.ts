@@ -11,8 +11,11 @@ type Batch = Extract<GatewayToControl, { type: 'facts' }>;
 
 /** Facts of one batch. */
 const BATCH_MAX = 200;
-/** Batches that may be unacknowledged at once; what comes meanwhile waits and leaves in fuller batches. */
-const BATCHES_SENT_MAX = 8;
+/**
+ * Facts that may be unacknowledged at once, so many that every turn's leave with it while control is only slow; what comes
+ * beyond waits and leaves in fuller batches.
+ */
+const FACTS_SENT_MAX = 2000;
 /** Facts beyond `factsMax` that are still kept: examples of groups, and events. */
 const BEYOND_MAX = 1000;
 /** How long counts are gathered before they leave. */
@@ -142,7 +145,7 @@ export class Outbox implements FactSink {
 
   #flush(): void {
     this.#flushing = false;
-    if (this.#queue.length === 0 || this.#sent.size >= BATCHES_SENT_MAX) return;
+    if (this.#queue.length === 0 || this.#sentFacts >= FACTS_SENT_MAX) return;
     const facts = this.#queue.slice(0, BATCH_MAX);
     const batch: Batch = { type: 'facts', boot: this.#boot, sequence: this.#sequence + 1, facts };
     if (!this.#send(batch)) return;

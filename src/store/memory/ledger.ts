@@ -2,6 +2,7 @@ import type { LedgerEvent } from '../../events/contracts.ts';
 import { assert } from '../../kernel/assert.ts';
 import { idTime } from '../../kernel/ids.ts';
 import {
+  type Batch,
   EVENTS_PAGE_MAX,
   type EventQuery,
   type Keep,
@@ -59,8 +60,8 @@ export class MemoryLedger implements Ledger {
     if (this.#closed) throw new StoreError('closed', 'the store is closed');
     for (const event of events) {
       if (this.#ids.has(event.id)) continue;
-      this.#ids.add(event.id);
       const text = JSON.stringify(event);
+      this.#ids.add(event.id);
       this.#rows.push({
         position: ++this.#position,
         event: JSON.parse(text) as LedgerEvent,
@@ -72,13 +73,15 @@ export class MemoryLedger implements Ledger {
     this.onAdded?.();
   }
 
-  async storeBatch(boot: string, sequence: number, events: readonly LedgerEvent[]): Promise<boolean> {
-    const stored = this.#batches.get(boot) ?? new Ranges();
-    if (stored.has(sequence)) return false;
-    this.add(events);
-    stored.add(sequence);
-    this.#batches.set(boot, stored);
-    return true;
+  async storeBatches(batches: readonly Batch[]): Promise<boolean[]> {
+    return batches.map(({ boot, sequence, events }) => {
+      const stored = this.#batches.get(boot) ?? new Ranges();
+      if (stored.has(sequence)) return false;
+      this.add(events);
+      stored.add(sequence);
+      this.#batches.set(boot, stored);
+      return true;
+    });
   }
 
   async append(events: readonly LedgerEvent[]): Promise<void> {

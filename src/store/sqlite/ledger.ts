@@ -2,7 +2,14 @@ import type { LedgerEvent } from '../../events/contracts.ts';
 import { assert } from '../../kernel/assert.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { idTime } from '../../kernel/ids.ts';
-import { EVENTS_PAGE_MAX, type EventQuery, type Keep, type Ledger, type StoredEvent } from '../contracts.ts';
+import {
+  type Batch,
+  EVENTS_PAGE_MAX,
+  type EventQuery,
+  type Keep,
+  type Ledger,
+  type StoredEvent,
+} from '../contracts.ts';
 import { indexed } from '../indexed.ts';
 import type { Database, Row } from './database.ts';
 
@@ -23,13 +30,16 @@ export class SqliteLedger implements Ledger {
     this.#clock = clock;
   }
 
-  async storeBatch(boot: string, sequence: number, events: readonly LedgerEvent[]): Promise<boolean> {
+  async storeBatches(batches: readonly Batch[]): Promise<boolean[]> {
     const database = this.#database();
-    return database.transaction(() => {
-      if (!claim(database, boot, sequence, this.#clock.wall())) return false;
-      insert(database, events);
-      return true;
-    });
+    const now = this.#clock.wall();
+    return database.transaction(() =>
+      batches.map(({ boot, sequence, events }) => {
+        const fresh = claim(database, boot, sequence, now);
+        if (fresh) insert(database, events);
+        return fresh;
+      }),
+    );
   }
 
   async append(events: readonly LedgerEvent[]): Promise<void> {
