@@ -106,7 +106,11 @@ function isGet(caller: Caller): boolean {
 }
 
 function wrongMethod(caller: Caller, allowed: string): Failure {
-  return { ...notFound(`${caller.method} is not allowed here; use ${allowed}.`), status: 405 };
+  return {
+    ...notFound(`${caller.method} is not allowed here; use ${allowed}.`),
+    status: 405,
+    allow: allowed === 'GET' ? 'GET, HEAD' : allowed,
+  };
 }
 
 function notFound(message: string): Failure {

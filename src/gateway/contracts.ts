@@ -26,6 +26,8 @@ export interface Caller {
   end(): void;
   /** Breaks the connection off, so that an answer cut short is seen to be so. */
   destroy(): void;
+  /** Runs when the exchange is over on the wire as well: answered and taken, or broken off. */
+  whenClosed(run: () => void): void;
   /** The caller left before its answer was whole. */
   onGone: (() => void) | undefined;
   onDrain: (() => void) | undefined;
@@ -74,13 +76,14 @@ export interface Transport {
 
 export interface TransportSettings {
   connectMs: number;
-  /** PEM texts. */
+  /** PEM texts; `unreadable` names a file of them that could not be read. */
   tls:
     | {
         ca: string | undefined;
         cert: string | undefined;
         key: string | undefined;
         serverName: string | undefined;
+        unreadable?: string | undefined;
       }
     | undefined;
 }

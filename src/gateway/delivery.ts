@@ -23,6 +23,7 @@ export class Delivery implements RelayHost {
     const x = this.#x;
     const { clock, metrics } = this.#path.deps;
     x.committed = true;
+    x.streaming = contentType !== undefined;
     x.status = 200;
     x.firstContentAt = clock.mono();
     if (x.degraded !== undefined) metrics.degraded.of(x.route!.name, x.degraded).add();
@@ -43,7 +44,8 @@ export class Delivery implements RelayHost {
   hold(bytes: number): boolean {
     const { buffers } = this.#path.deps;
     if (!buffers.take(bytes)) return false;
-    this.#x.scope.add(() => buffers.give(bytes));
+    // A slow reader holds it until the last of it has left.
+    this.#x.caller.whenClosed(() => buffers.give(bytes));
     return true;
   }
 
@@ -97,7 +99,7 @@ export class Delivery implements RelayHost {
     if (x.over) return;
     x.failure = failure;
     x.outcome = 'failed';
-    if (x.call!.stream) {
+    if (x.streaming) {
       if (!told) x.caller.write(openaiErrorEvent(failure));
       x.caller.end();
     } else x.caller.destroy(); // a document cut short must be seen to be so

@@ -56,6 +56,8 @@ export class Exchange {
   failure: Failure | undefined;
 
   committed = false;
+  /** The committed answer is an event stream. */
+  streaming = false;
   over = false;
   outcome: Outcome | undefined;
   status = 0;

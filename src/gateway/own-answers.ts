@@ -10,7 +10,7 @@ import { openaiErrorBody } from '../protocols/openai/errors.ts';
 import { modelObject, modelsList } from '../protocols/openai/models.ts';
 import { type Call, isOipTarget, type OwnCall } from './call.ts';
 import type { Exchange } from './exchange.ts';
-import { mayCall, OPEN_TENANT } from './identify.ts';
+import { mayCall } from './identify.ts';
 import type { World } from './state/world.ts';
 
 /** Answers that no engine gives: errors, lists, health, and the ladder's fixed text. */
@@ -35,6 +35,8 @@ export interface OwnAnswer {
 export function failureAnswer(failure: Failure, target: string): OwnAnswer {
   const status = failure.status ?? ERRORS[failure.code].status;
   const headers: string[] = [...JSON_TYPE];
+  if (status === 401) headers.push('www-authenticate', 'Bearer');
+  if (failure.allow !== undefined) headers.push('allow', failure.allow);
   if (status === 429 || status === 503) headers.push('retry-after', String(failure.retryAfterSeconds ?? 1));
   if (failure.shouldRetry === false) headers.push('x-should-retry', 'false');
   return { status, headers, body: isOipTarget(target) ? oipErrorBody(failure) : openaiErrorBody(failure) };
@@ -45,13 +47,13 @@ export function ownAnswer(own: OwnCall, tenant: string, world: World, version: s
   const created = Math.floor(Date.parse('2026-01-01T00:00:00Z') / 1000);
   switch (own.own) {
     case 'models': {
-      const names = [...world.routes.keys()].filter((name) => mayCall(world, tenant || OPEN_TENANT, name));
+      const names = [...world.routes.keys()].filter((name) => mayCall(world, tenant, name));
       return ok(modelsList(names, created));
     }
     case 'model':
-      return world.routes.has(own.name) && mayCall(world, tenant || OPEN_TENANT, own.name)
+      return world.routes.has(own.name) && mayCall(world, tenant, own.name)
         ? ok(JSON.stringify(modelObject(own.name, created)))
-        : unknownRoute(own.name, world);
+        : unknownRoute(own.name, tenant, world);
     case 'oip-live':
       return ok('{"live":true}');
     case 'oip-ready':
@@ -61,9 +63,12 @@ export function ownAnswer(own: OwnCall, tenant: string, world: World, version: s
   }
 }
 
-export function unknownRoute(name: string, world: World): Failure {
+/** No such route, as far as this tenant may know; a near name is told only where it is one that it may call. */
+export function unknownRoute(name: string, tenant: string, world: World): Failure {
   const shown = name.slice(0, 200);
-  const near = [...world.routes.keys()].find((route) => route.toLowerCase() === name.toLowerCase());
+  const near = [...world.routes.keys()].find(
+    (route) => route !== name && route.toLowerCase() === name.toLowerCase() && mayCall(world, tenant, route),
+  );
   const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
   return {
     code: 'unknown_route',

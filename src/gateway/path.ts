@@ -26,7 +26,7 @@ import { identify, mayCall } from './identify.ts';
 import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
 import { plan } from './plan.ts';
 import { outcomeOf, Settler } from './record/settle.ts';
-import { descend } from './recover.ts';
+import { descend, isPinned } from './recover.ts';
 import type { Sequences } from './sequences.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, World } from './state/world.ts';
@@ -106,7 +106,7 @@ export class Path {
     const route = world.routes.get(call.route);
     if (!route || !mayCall(world, x.tenant, call.route)) {
       const known = route !== undefined;
-      this.refuse(x, known ? forbidden(call.route) : unknownRoute(call.route, world));
+      this.refuse(x, known ? forbidden(call.route) : unknownRoute(call.route, x.tenant, world));
       return;
     }
     x.route = route;
@@ -254,14 +254,14 @@ export class Path {
     const { clock, timers } = this.deps;
     timers.clear(x.timer);
     const attemptDue = x.attempt && !x.attempt.over ? x.attempt.dueAt : Number.POSITIVE_INFINITY;
-    const due = x.committed && x.call!.stream ? attemptDue : Math.min(x.deadlineAt, attemptDue);
+    const due = x.streaming ? attemptDue : Math.min(x.deadlineAt, attemptDue);
     x.timer = timers.set(Math.max(1, due - clock.mono()), () => this.#onTime(x));
   }
 
   #onTime(x: Exchange): void {
     if (x.over) return;
     const now = this.deps.clock.mono();
-    if (now >= x.deadlineAt && !(x.committed && x.call!.stream)) {
+    if (now >= x.deadlineAt && !x.streaming) {
       this.#outOfTime(x);
       return;
     }
@@ -309,6 +309,7 @@ export class Path {
     const wasOpen = endpoint.breaker.state;
     const trial = endpoint.breaker.decide(undefined, now).choice === 'trial';
     if (trial && wasOpen === 'open') watch.changed(endpoint, x.id);
+    if (isPinned(x)) x.only = endpoint; // another one may have another version under that number
     x.backend = backend;
     x.tried.add(endpoint);
     x.attempts++;
@@ -330,6 +331,7 @@ export class Path {
       clock,
       timers: this.deps.timers,
       spanId: () => spanId(this.deps.random),
+      onBegun: () => this.watchTime(x),
       onOver: () => {
         watch.changed(endpoint, x.id);
         leases.give(endpoint.key);

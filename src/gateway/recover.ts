@@ -127,7 +127,7 @@ function count(path: Path, x: Exchange, reason: string): void {
 }
 
 /** `/versions/N` names one version: nothing else may answer. */
-function isPinned(x: Exchange): boolean {
+export function isPinned(x: Exchange): boolean {
   return x.call!.protocol === 'oip' && x.call!.version !== undefined;
 }
 
@@ -145,7 +145,8 @@ function answerKept(path: Path, x: Exchange, kept: NonNullable<AttemptFailure['k
   x.status = kept.status;
   x.outcome = 'invalid';
   path.step(x, 'answer', 'engine-refused', { status: kept.status });
-  x.caller.respond(kept.status, [...passedBack(kept.headers), ...path.headersOf(x)], kept.body);
+  const headers = [...passedBack(kept.headers), 'x-should-retry', 'false', ...path.headersOf(x)];
+  x.caller.respond(kept.status, headers, kept.body);
   path.finish(x);
 }
 

@@ -16,7 +16,8 @@ type Go = (backend: Backend, endpoint: Endpoint) => void;
 export function waitForPlace(path: Path, x: Exchange, backend: Backend, go: Go): void {
   const { clock, metrics, world } = path.deps;
   const route = x.route!;
-  const { max } = route.settings.queue;
+  // Each worker has its share of the places in the queue.
+  const max = Math.ceil(route.settings.queue.max / (world.snapshot?.settings.gateway.workers ?? 1));
   if (route.waiting.count >= max) {
     path.step(
       x,

@@ -92,19 +92,18 @@ export class Worker {
   async drain(): Promise<void> {
     if (this.#unready) return;
     this.#unready = true;
-    const { log, timers } = this.#options;
+    const { log } = this.#options;
     const { drain = 0, drainDelay = 0 } = this.#world.snapshot?.settings.gateway ?? {};
     log.info({ running: this.#path.running.size, drainMs: drain, drainDelayMs: drainDelay }, 'draining');
     await this.#while(() => true, drainDelay);
     this.#path.draining = true;
     this.#listener?.stop();
-    await this.#while(() => {
-      this.#listener?.closeIdle();
-      return this.#busy;
-    }, drain);
+    await this.#while(() => this.#busy, drain);
     this.#path.endAll();
     this.#listener?.refuseUnread();
-    await this.#lastBytes();
+    await this.#until(() => !this.#busy);
+    this.#listener?.end();
+    await this.#until(() => this.#listener?.connections === 0);
     this.#listener?.destroy();
     this.#world.close();
     this.#stopLoopSampling?.();
@@ -117,11 +116,11 @@ export class Worker {
     return this.#path.running.size > 0 || (this.#listener?.open ?? 0) > 0;
   }
 
-  /** Resolves when the last answers have left, or when there is no more time for them. */
-  async #lastBytes(): Promise<void> {
+  /** Resolves when it holds, or when the last bytes have had their time. */
+  async #until(holds: () => boolean): Promise<void> {
     const { clock, timers } = this.#options;
     const end = clock.mono() + LAST_BYTES_MS;
-    while (this.#busy && clock.mono() < end) await pause(timers, 5);
+    while (!holds() && clock.mono() < end) await pause(timers, 5);
   }
 
   /** A drain goes on without waiting: what runs ends now, with an error that may be retried. */

@@ -106,6 +106,8 @@ export interface Failure {
   param?: string;
   /** Whole seconds, 1 or more; always present on 429 and 503. */
   retryAfterSeconds?: number;
+  /** Methods that are allowed, where the one used is not. */
+  allow?: string;
   /** False where an SDK's own retry can only add load or fail again. */
   shouldRetry?: boolean;
 }

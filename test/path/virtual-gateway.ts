@@ -35,6 +35,7 @@ export class VirtualCaller implements Caller {
   text = '';
   ended = false;
   destroyed = false;
+  readonly #closers: (() => void)[] = [];
   /** Answers `false` to writes, as a full socket does. */
   full = false;
 
@@ -61,6 +62,7 @@ export class VirtualCaller implements Caller {
     this.sent = headers;
     this.text = body.toString();
     this.ended = true;
+    this.#close();
   }
 
   open(status: number, headers: HeaderList): void {
@@ -77,11 +79,21 @@ export class VirtualCaller implements Caller {
 
   end(): void {
     this.ended = true;
+    this.#close();
   }
 
   destroy(): void {
     this.destroyed = true;
     this.ended = true;
+    this.#close();
+  }
+
+  whenClosed(run: () => void): void {
+    this.#closers.push(run);
+  }
+
+  #close(): void {
+    for (const run of this.#closers.splice(0)) run();
   }
 
   answerHeader(name: string): string | undefined {
@@ -91,6 +103,7 @@ export class VirtualCaller implements Caller {
 
   leave(): void {
     this.onGone?.();
+    this.#close();
   }
 }
 

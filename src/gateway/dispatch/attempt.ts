@@ -10,7 +10,7 @@ import { StreamRelay } from '../relay/stream.ts';
 import { WholeRelay } from '../relay/whole.ts';
 import type { Endpoint } from '../state/endpoint.ts';
 import type { Backend } from '../state/world.ts';
-import { upstreamHeaders } from './headers.ts';
+import { isEncoded, upstreamHeaders } from './headers.ts';
 import { type AttemptFailure, fromStatus, fromTimeout, fromTransport } from './outcome.ts';
 
 /** Of an engine's error answer so much is read. */
@@ -30,6 +30,8 @@ export interface AttemptOptions {
   clock: Clock;
   timers: Timers;
   spanId: () => string;
+  /** Called when the body of a stream has begun, and nothing is committed yet. */
+  onBegun: () => void;
   /** Called once, when the endpoint's side is over: the place is given back then. */
   onOver: (attempt: Attempt) => void;
 }
@@ -44,6 +46,7 @@ export class Attempt implements UpstreamSink {
   readonly #host: RelayHost;
   readonly #clock: Clock;
   readonly #timers: Timers;
+  readonly #onBegun: () => void;
   readonly #onOver: (attempt: Attempt) => void;
   readonly #request: UpstreamRequest;
   #flight: Flight | undefined;
@@ -65,6 +68,7 @@ export class Attempt implements UpstreamSink {
     this.#host = options.host;
     this.#clock = options.clock;
     this.#timers = options.timers;
+    this.#onBegun = options.onBegun;
     this.#onOver = options.onOver;
     this.startedAt = this.#lastAt = options.clock.mono();
     this.#request = upstreamRequest(
@@ -141,7 +145,7 @@ export class Attempt implements UpstreamSink {
       this.#error = { status, headers, pieces: [], bytes: 0 };
       return;
     }
-    const streamed = call!.stream && isEventStream(headers) && headers['content-encoding'] === undefined;
+    const streamed = call!.stream && isEventStream(headers) && !isEncoded(headers);
     if (streamed) {
       const request = call!.protocol === 'openai' ? call!.request : undefined;
       this.#relay = new StreamRelay(this.#host, headers, this.backend.name, {
@@ -153,6 +157,7 @@ export class Attempt implements UpstreamSink {
 
   onData(piece: Buffer): void {
     this.#lastAt = this.#clock.mono();
+    const first = !this.#bodyBegun;
     this.#bodyBegun = true;
     const error = this.#error;
     if (!error) this.#relay!.onData(piece);
@@ -160,6 +165,7 @@ export class Attempt implements UpstreamSink {
       error.pieces.push(piece);
       error.bytes += piece.length;
     }
+    if (first && this.#x.call!.stream && !this.#x.committed) this.#onBegun(); // other limits rule from here on
   }
 
   onEnd(): void {

@@ -71,6 +71,12 @@ export function passedBack(headers: UpstreamHeaders): string[] {
   return passed;
 }
 
+/** Whether a body cannot be read without undoing a coding; `identity` is none. */
+export function isEncoded(headers: UpstreamHeaders): boolean {
+  const coding = headers['content-encoding'];
+  return coding !== undefined && coding !== '' && coding !== 'identity';
+}
+
 /** Reads a W3C traceparent; undefined for one that is broken, which is then not passed on. */
 export function readTraceparent(header: string | undefined): { traceId: string; flags: string } | undefined {
   const match =

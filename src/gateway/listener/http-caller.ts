@@ -20,7 +20,7 @@ export class HttpCaller implements Caller {
     this.#request = request;
     this.#response = response;
     this.method = request.method ?? 'GET';
-    this.target = request.url ?? '/';
+    this.target = readTarget(request.url ?? '/');
     response.on('close', () => {
       if (!response.writableFinished) this.onGone?.();
     });
@@ -81,4 +81,16 @@ export class HttpCaller implements Caller {
   destroy(): void {
     this.#response.destroy();
   }
+
+  whenClosed(run: () => void): void {
+    if (this.#response.closed) run();
+    else this.#response.on('close', run);
+  }
+}
+
+/** Path and query of a request line, which may name the host as well (RFC 9112, 3.2.2). */
+function readTarget(url: string): string {
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) return url;
+  const { pathname, search } = new URL(url);
+  return pathname + search;
 }

@@ -1,9 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import { isIPv4, Server as NetServer, type Socket } from 'node:net';
 import type { Failure } from '../../kernel/errors.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { BufferBudget } from '../buffer-budget.ts';
+import { drainingFailure } from '../failures.ts';
 import { failureAnswer } from '../own-answers.ts';
 import type { Path } from '../path.ts';
 import { readBody } from './body.ts';
@@ -27,6 +28,8 @@ export interface ListenerOptions {
   timers: Timers;
   buffers: BufferBudget;
   bodyBytesMax: () => number;
+  /** Whether callers have to show a key. */
+  guarded: () => boolean;
   /** Whether the worker, or one route, can take requests. */
   ready: (route: string | undefined) => boolean | undefined;
 }
@@ -35,6 +38,10 @@ export interface ListenerOptions {
 export class Listener {
   readonly #server: Server;
   readonly #options: ListenerOptions;
+  /** Exchanges that have begun and are not over: a body may still be coming, or an answer still leaving. */
+  readonly #open = new Map<ServerResponse, IncomingMessage>();
+  readonly #sockets = new Set<Socket>();
+  #stopping = false;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
@@ -47,6 +54,10 @@ export class Listener {
       noDelay: true,
     };
     this.#server = options.tls ? createTlsServer({ ...settings, ...options.tls }) : createServer(settings);
+    this.#server.on(options.tls ? 'secureConnection' : 'connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+    });
     this.#server.on('request', (request, response) => this.#take(request, response));
     this.#server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       const refused = Number(request.headers['content-length'] ?? 0) > options.bodyBytesMax();
@@ -75,14 +86,40 @@ export class Listener {
     });
   }
 
-  /** Takes no more connections, and closes those without a request. */
-  stop(): void {
-    this.#server.close();
-    this.#server.closeIdleConnections();
+  /** Exchanges that are not over, on the wire as well. */
+  get open(): number {
+    return this.#open.size;
   }
 
-  closeIdle(): void {
-    this.#server.closeIdleConnections();
+  /** Takes no more connections, closes those without a request, and lets every other one end with its answer. */
+  stop(): void {
+    this.#stopping = true;
+    for (const response of this.#open.keys()) response.shouldKeepAlive = false;
+    // http's own close would cut off answers that are written and not yet taken by a slow reader.
+    NetServer.prototype.close.call(this.#server);
+    const busy = new Set([...this.#open.values()].map((request) => request.socket));
+    for (const socket of this.#sockets) if (!busy.has(socket)) socket.destroy();
+  }
+
+  /** Refuses those whose body has not come whole yet: the drain is over. */
+  refuseUnread(): void {
+    for (const [response, request] of this.#open) {
+      if (request.complete || response.headersSent) continue;
+      this.#options.path.refuseUnread(
+        new LingeringCaller(request, response, this.#options.timers),
+        drainingFailure(),
+      );
+    }
+  }
+
+  /** Connections that stand. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /** Ends every connection in peace: what was written is still read, which a reset would undo. */
+  end(): void {
+    for (const socket of this.#sockets) socket.end();
   }
 
   /** Closes every connection, whatever it carries. */
@@ -94,7 +131,10 @@ export class Listener {
     const { path, buffers, bodyBytesMax } = this.#options;
     const caller = new HttpCaller(request, response);
     if (this.#answerHealth(caller)) return;
-    if (isForeignPage(request)) {
+    this.#open.set(response, request);
+    response.on('close', () => this.#open.delete(response));
+    if (this.#stopping) response.shouldKeepAlive = false;
+    if (isForeignPage(request, this.#options.guarded())) {
       path.refuseUnread(caller, forbiddenOrigin());
       request.resume();
       return;
@@ -104,7 +144,7 @@ export class Listener {
         this.#refuseBody(request, response, result);
         return;
       }
-      response.on('close', release);
+      caller.whenClosed(release);
       caller.body = result;
       path.handle(caller);
     });
@@ -212,18 +252,21 @@ function refuseBytes(error: Error & { code?: string }, socket: Socket): void {
 
 /**
  * A web page of another origin: a browser would let it reach a listener on loopback. Pages served from loopback, and
- * callers that are no browsers, pass.
+ * callers that are no browsers, pass; so does a page of the listener's own name where callers have to show a key. Without
+ * keys that name proves nothing: anybody's name can be made to point here.
  */
-function isForeignPage(request: IncomingMessage): boolean {
+function isForeignPage(request: IncomingMessage, guarded: boolean): boolean {
   const { origin } = request.headers;
   if (origin === undefined) return false;
   if (!URL.canParse(origin)) return true;
   const { hostname, host } = new URL(origin);
-  return host !== request.headers.host && !isLoopback(hostname);
+  return !isLoopback(hostname) && !(guarded && host === request.headers.host);
 }
 
 function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\./.test(hostname);
+  return (
+    hostname === 'localhost' || hostname === '[::1]' || (isIPv4(hostname) && hostname.startsWith('127.'))
+  );
 }
 
 function forbiddenOrigin(): Failure {

@@ -6,6 +6,8 @@ import type { Relay, RelayHost } from './contracts.ts';
 
 /** Bytes held back before the commit point; beyond it the answer is committed as it is. */
 const HELD_BYTES_MAX = 256 * 1024;
+/** Bytes of an incomplete event for which no room is taken. */
+const FREE_BYTES = 64 * 1024;
 /** The largest event. */
 const EVENT_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -24,6 +26,8 @@ export class StreamRelay implements Relay {
   readonly #splitter = new EventSplitter();
   #held: Buffer[] = [];
   #heldBytes = 0;
+  /** Bytes of incomplete events that room was taken for. */
+  #accounted = 0;
   #committed = false;
   #over = false;
   #finished = false;
@@ -56,11 +60,22 @@ export class StreamRelay implements Relay {
         }
       }
     }
-    if (this.#splitter.held > EVENT_BYTES_MAX && !this.#over) {
+    if (!this.#over && !this.#mayHold()) {
       this.onBroken(
         fromBrokenAnswer('event-too-large', `The backend '${this.#backend}' sent an event without an end.`),
       );
     }
+  }
+
+  /** Small events cost nothing; what a large one takes while it is incomplete comes out of the room for all. */
+  #mayHold(): boolean {
+    const { held } = this.#splitter;
+    if (held <= FREE_BYTES) return true;
+    if (held > EVENT_BYTES_MAX) return false;
+    const more = held - this.#accounted;
+    if (more <= 0) return true;
+    this.#accounted = held;
+    return this.#host.hold(more);
   }
 
   judge(): AttemptFailure | undefined {

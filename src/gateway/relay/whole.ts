@@ -1,6 +1,7 @@
 import { type Member, rawValue, scanMembers } from '../../protocols/json-members.ts';
 import { readUsage, type Usage } from '../../protocols/openai/events.ts';
 import type { UpstreamHeaders } from '../contracts.ts';
+import { isEncoded } from '../dispatch/headers.ts';
 import { type AttemptFailure, fromBrokenAnswer, fromErrorText } from '../dispatch/outcome.ts';
 import type { Relay, RelayHost } from './contracts.ts';
 
@@ -31,7 +32,7 @@ export class WholeRelay implements Relay {
     this.#host = host;
     this.#headers = headers;
     this.#backend = backend;
-    this.#json = json && headers['content-encoding'] === undefined;
+    this.#json = json && !isEncoded(headers);
   }
 
   onData(piece: Buffer): void {

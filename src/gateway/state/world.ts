@@ -239,6 +239,15 @@ function readTls(tls: {
   key?: string | undefined;
   serverName?: string | undefined;
 }) {
-  const read = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file, 'utf8'));
-  return { ca: read(tls.ca), cert: read(tls.cert), key: read(tls.key), serverName: tls.serverName };
+  let unreadable: string | undefined;
+  const read = (file: string | undefined) => {
+    try {
+      return file === undefined ? undefined : readFileSync(file, 'utf8');
+    } catch {
+      unreadable = file; // it was there when the configuration was checked; requests to the backend are told
+      return undefined;
+    }
+  };
+  const texts = { ca: read(tls.ca), cert: read(tls.cert), key: read(tls.key) };
+  return { ...texts, serverName: tls.serverName, unreadable };
 }

@@ -19,7 +19,7 @@ export function readOipPath(path: string): OipCall | undefined {
   if (!match) return undefined;
   const model = decode(match[1]!);
   const version = match[2] === undefined ? undefined : decode(match[2]);
-  if (model === undefined || (match[2] !== undefined && version === undefined)) return undefined;
+  if (model === undefined || (match[2] !== undefined && !isVersion(version))) return undefined;
   const last = match[3];
   return { call: last === 'infer' ? 'infer' : last === 'ready' ? 'model-ready' : 'model', model, version };
 }
@@ -33,6 +33,11 @@ export function oipPath(
   const pin = version === undefined ? '' : `/versions/${encodeURIComponent(version)}`;
   const last = call === 'infer' ? '/infer' : call === 'model-ready' ? '/ready' : '';
   return `/v2/models/${encodeURIComponent(model)}${pin}${last}`;
+}
+
+/** One segment that an engine's server cannot take for a way to another path. */
+function isVersion(version: string | undefined): boolean {
+  return version !== undefined && /^[\w:@+~-][\w.:@+~-]{0,255}$/.test(version);
 }
 
 function decode(text: string): string | undefined {

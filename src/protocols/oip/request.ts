@@ -1,4 +1,4 @@
-import { rawValue, scanMembers, stringValue } from '../json-members.ts';
+import { type Member, rawValue, scanMembers, stringValue } from '../json-members.ts';
 
 /** What Armature reads of an inference request; its bytes pass as they are. */
 export interface OipRequest {
@@ -25,18 +25,32 @@ export function readOipRequest(body: Buffer, headerLength: string | undefined): 
   const scanned = scanMembers(body, 0, jsonEnd);
   if (typeof scanned === 'string') return `the request cannot be read: ${scanned}`;
   const request: OipRequest = { id: undefined, sequence: undefined };
+  const twice = repeated(scanned.members, ['id', 'parameters']);
+  if (twice !== undefined) return `the member '${twice}' is given twice`;
   for (const member of scanned.members) {
     if (member.key === 'id') request.id = stringValue(body, member);
-    if (member.key === 'parameters') request.sequence = readSequence(body, member.start, member.end);
+    if (member.key !== 'parameters') continue;
+    const sequence = readSequence(body, member.start, member.end);
+    if (typeof sequence === 'string') return sequence;
+    request.sequence = sequence;
   }
   return request;
 }
 
-function readSequence(body: Buffer, start: number, end: number): OipRequest['sequence'] {
+/** A key of these that stands in the object more than once: two readers could take different ones. */
+function repeated(members: readonly Member[], keys: readonly string[]): string | undefined {
+  return keys.find((key) => members.filter((member) => member.key === key).length > 1);
+}
+
+const SEQUENCE_KEYS = ['sequence_id', 'sequence_start', 'sequence_end'];
+
+function readSequence(body: Buffer, start: number, end: number): OipRequest['sequence'] | string {
   const scanned = scanMembers(body, start, end);
   if (typeof scanned === 'string') return undefined; // not an object: the engine will say so
+  const twice = repeated(scanned.members, SEQUENCE_KEYS);
+  if (twice !== undefined) return `the parameter '${twice}' is given twice`;
   const text = (key: string) => {
-    const member = scanned.members.findLast((each) => each.key === key);
+    const member = scanned.members.find((each) => each.key === key);
     return member && (stringValue(body, member) ?? rawValue(body, member));
   };
   const id = text('sequence_id');

@@ -1,11 +1,10 @@
 import { connect as connectTcp, type Socket, type TcpNetConnectOpts } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, type SecureContext } from 'node:tls';
 import { systemClock } from '../../../kernel/clock.ts';
 import { systemTimers, type TimerHandle } from '../../../kernel/timers.ts';
 import type {
   Flight,
   TransportError,
-  TransportSettings,
   UpstreamHeaders,
   UpstreamRequest,
   UpstreamSink,
@@ -18,7 +17,7 @@ export interface ConnectionOptions {
   hostHeader: string;
   secure: boolean;
   serverName: string | undefined;
-  tls: TransportSettings['tls'];
+  secureContext: SecureContext | undefined;
   connectMs: number;
   /** An answer is whole, and another request may follow. */
   onIdle: (connection: Connection) => void;
@@ -111,7 +110,7 @@ export class Connection implements AnswerSink, Flight {
   }
 
   #open(): Socket {
-    const { host, port, secure, serverName, tls, connectMs } = this.#options;
+    const { host, port, secure, serverName, secureContext, connectMs } = this.#options;
     const where: TcpNetConnectOpts = {
       host,
       port,
@@ -124,9 +123,7 @@ export class Connection implements AnswerSink, Flight {
       ? connectTls({
           ...where,
           ...(serverName === undefined ? {} : { servername: serverName }),
-          ...(tls?.ca === undefined ? {} : { ca: tls.ca }),
-          ...(tls?.cert === undefined ? {} : { cert: tls.cert }),
-          ...(tls?.key === undefined ? {} : { key: tls.key }),
+          ...(secureContext === undefined ? {} : { secureContext }),
         })
       : connectTcp(where);
     this.#connectTimer = systemTimers.set(connectMs, () => {

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { systemClock } from '../../../kernel/clock.ts';
 import { systemTimers, type TimerHandle } from '../../../kernel/timers.ts';
 import type {
@@ -27,6 +28,9 @@ class Http1Transport implements Transport {
   readonly #target: { host: string; port: number; serverName: string | undefined; hostHeader: string };
   readonly #settings: TransportSettings;
   readonly #secure: boolean;
+  readonly #context: SecureContext | undefined;
+  /** Why no connection can be made at all. */
+  readonly #fault: string | undefined;
   readonly #idleMs: number;
   readonly #idle: Connection[] = [];
   #sweep: TimerHandle;
@@ -43,10 +47,16 @@ class Http1Transport implements Transport {
       hostHeader: url.host,
     };
     this.#settings = settings;
+    if (this.#secure) {
+      const made = secureContext(settings.tls);
+      if (typeof made === 'string') this.#fault = made;
+      else this.#context = made;
+    }
     this.#idleMs = this.#secure ? IDLE_MS_TLS : IDLE_MS_PLAIN;
   }
 
   send(request: UpstreamRequest, sink: UpstreamSink): Flight {
+    if (this.#fault !== undefined) return refused(this.#fault, sink);
     const connection = (request.fresh ? undefined : this.#reuse()) ?? this.#open();
     return connection.send(request, sink);
   }
@@ -67,11 +77,11 @@ class Http1Transport implements Transport {
   }
 
   #open(): Connection {
-    const { connectMs, tls } = this.#settings;
+    const { connectMs } = this.#settings;
     return new Connection({
       ...this.#target,
       secure: this.#secure,
-      tls,
+      secureContext: this.#context,
       connectMs,
       onIdle: (connection) => {
         if (this.#closed) connection.destroy();
@@ -93,4 +103,24 @@ class Http1Transport implements Transport {
     while (this.#idle.length > 0 && this.#idle[0]!.idleSince < oldest) this.#idle.shift()!.destroy();
     this.#sweep = this.#idle.length > 0 ? systemTimers.set(this.#idleMs, () => this.#sweepIdle()) : undefined;
   }
+}
+
+/** Made once for all connections; or what is wrong with the certificates, in words. */
+function secureContext(tls: TransportSettings['tls']): SecureContext | string {
+  if (tls?.unreadable !== undefined) return `${tls.unreadable} cannot be read`;
+  try {
+    return createSecureContext({
+      ...(tls?.ca === undefined ? {} : { ca: tls.ca }),
+      ...(tls?.cert === undefined ? {} : { cert: tls.cert }),
+      ...(tls?.key === undefined ? {} : { key: tls.key }),
+    });
+  } catch (error) {
+    return `the certificates cannot be used: ${(error as Error).message}`;
+  }
+}
+
+/** A request that fails in the next turn, before anything is sent. */
+function refused(message: string, sink: UpstreamSink): Flight {
+  const timer = systemTimers.set(0, () => sink.onError({ kind: 'tls', message, unsent: true, stale: false }));
+  return { abort: () => systemTimers.clear(timer), pause() {}, resume() {} };
 }
