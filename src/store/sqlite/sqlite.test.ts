@@ -175,7 +175,10 @@ test('says that the disk is full, and goes on when it is not', async () => {
   database.close();
 });
 
-test('says that the file is held by another, after waiting for it', async () => {
+test('says that the file is held by another, after waiting a tenth of a second for it', async () => {
+  const database = new Database(join(folder, 'other.db'), () => undefined);
+  expect(database.get('PRAGMA busy_timeout')).toEqual({ timeout: 100 });
+  database.close();
   const other = new DatabaseSync(path);
   other.exec('BEGIN IMMEDIATE');
   await expect(store.ledger.append([event()])).rejects.toMatchObject({ trouble: 'busy' });
