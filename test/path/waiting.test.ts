@@ -77,4 +77,23 @@ describe('a place that comes free', () => {
     expect(gateway.records.filter(({ endpoint }) => endpoint === own)).toHaveLength(5);
     expect(gateway.taken).toEqual(NOTHING);
   });
+
+  it('is not used up by one who has nothing to wait for any more', async () => {
+    const { gateway, infer } = world([A, B]);
+    for (const origin of [A, B]) gateway.engines.set(origin, tensors(1));
+    infer({ sequence_id: 7, sequence_start: true });
+    await gateway.time.advance(10);
+    const own = gateway.records[0]!.endpoint!;
+    const other = own === A ? B : A;
+    gateway.engines.set(own, tensors(10_000));
+    gateway.engines.set(other, tensors(100));
+    infer({ sequence_id: 7 });
+    infer();
+    await gateway.time.advance(1);
+    const lost = infer({ sequence_id: 7 });
+    const plain = infer();
+    gateway.world.read({ health: { [`b1|${own}`]: 'unwell' } });
+    await gateway.time.advance(250);
+    expect([lost.status, plain.status]).toEqual([502, 200]);
+  });
 });
