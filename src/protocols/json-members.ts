@@ -122,8 +122,7 @@ function readKey(
   wanted: readonly string[] | undefined,
 ): string | undefined {
   if (wanted) {
-    const slash = bytes.indexOf(BACKSLASH, start);
-    if (slash < 0 || slash >= end) {
+    if (!hasEscape(bytes, start, end)) {
       for (const word of wanted) if (isWord(bytes, start + 1, end - 1, word)) return word;
       return UNWANTED;
     }
@@ -138,9 +137,14 @@ function isWord(bytes: Buffer, start: number, end: number, word: string): boolea
   return true;
 }
 
+/** Looks at these bytes alone: a search that ran on to the next backslash would cost each key the whole body. */
+function hasEscape(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (bytes[at] === BACKSLASH) return true;
+  return false;
+}
+
 function decodeString(bytes: Buffer, start: number, end: number): string | undefined {
-  const slash = bytes.indexOf(BACKSLASH, start);
-  if (slash < 0 || slash >= end) return bytes.toString('utf8', start + 1, end - 1);
+  if (!hasEscape(bytes, start, end)) return bytes.toString('utf8', start + 1, end - 1);
   try {
     return JSON.parse(bytes.toString('utf8', start, end)) as string;
   } catch {

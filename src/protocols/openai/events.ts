@@ -11,12 +11,11 @@ const DONE = '[DONE]';
 export function eventData(event: Buffer): string | undefined {
   const text = event.toString('utf8');
   if (text.startsWith('data: ')) {
-    const end = text.indexOf('\n');
-    if (end >= text.length - 3 && text.trimEnd().length <= end)
-      return text.slice(6, text[end - 1] === '\r' ? end - 1 : end);
+    const end = text.search(/[\r\n]/);
+    if (text.trimEnd().length <= end) return text.slice(6, end);
   }
   const lines: string[] = [];
-  for (const line of text.split(/\r?\n/)) {
+  for (const line of text.split(/\r\n|\n|\r/)) {
     if (line.startsWith('data:')) lines.push(line[5] === ' ' ? line.slice(6) : line.slice(5));
   }
   return lines.length > 0 ? lines.join('\n') : undefined;
@@ -24,8 +23,8 @@ export function eventData(event: Buffer): string | undefined {
 
 /** The `event` field of an event; undefined where it has none. */
 export function eventName(event: Buffer): string | undefined {
-  if (event[0] !== 0x65) return undefined; // it begins with `event` where engines send it at all
-  return /^event: ?([^\r\n]*)/.exec(event.toString('latin1', 0, Math.min(event.length, 200)))?.[1];
+  if (event[0] === 0x64) return undefined; // it stands before `data` where engines send it at all
+  return /(?:^|[\r\n])event: ?([^\r\n]*)/.exec(event.toString('latin1', 0, Math.min(event.length, 400)))?.[1];
 }
 
 export type EventKind = 'empty' | 'waiting' | 'content' | 'done' | 'error';
@@ -71,7 +70,8 @@ function hasContent(choice: unknown): boolean {
 const ERROR_KEY = Buffer.from('"error"');
 const USAGE_KEY = Buffer.from('"usage"');
 const FINISH_KEY = Buffer.from('"finish_reason"');
-const DONE_BYTES = Buffer.from(DONE);
+const LF = 0x0a;
+const QUOTE = 0x22;
 
 export interface EventFacts {
   done: boolean;
@@ -84,7 +84,7 @@ export interface EventFacts {
   delta: boolean;
 }
 
-/** What must be known of every event after the commit point; nothing is parsed unless its bytes ask for it. */
+/** What must be known of every event after the commit point; a usual one is parsed only where its bytes ask for it. */
 export function inspect(event: Buffer): EventFacts {
   const facts: EventFacts = {
     done: false,
@@ -94,40 +94,51 @@ export function inspect(event: Buffer): EventFacts {
     usageOnly: false,
     delta: false,
   };
-  if (event[0] === 0x3a) return facts; // a comment
-  if (event.length < 24) {
-    if (event.includes(DONE_BYTES) && eventData(event) === DONE) facts.done = true;
-    return facts;
+  if (!isUsual(event) || valueFollows(event, USAGE_KEY) || event.includes(ERROR_KEY)) readWhole(event, facts);
+  else {
+    facts.delta = true;
+    facts.finished = valueFollows(event, FINISH_KEY);
   }
-  facts.delta = true;
-  facts.error = eventName(event) === 'error';
-  facts.finished = valueFollows(event, FINISH_KEY);
-  if (valueFollows(event, USAGE_KEY) || event.includes(ERROR_KEY)) readWhole(event, facts);
   return facts;
 }
 
-/** Whether the key stands in the bytes with a value other than null. */
+/** One line of data that holds an object, and nothing else. */
+function isUsual(event: Buffer): boolean {
+  if (event[0] !== 0x64 || event[5] !== 0x20 || event[6] !== 0x7b) return false; // `data: {`
+  return event.indexOf(LF) >= event.length - 3;
+}
+
+/** Whether the key stands in the bytes with a value other than null and the empty string. */
 function valueFollows(event: Buffer, key: Buffer): boolean {
   for (let at = event.indexOf(key); at >= 0; at = event.indexOf(key, at)) {
     at += key.length;
     while (event[at] === 0x20 || event[at] === 0x3a) at++;
-    if (event[at] !== 0x6e) return true;
+    const empty = event[at] === QUOTE && event[at + 1] === QUOTE;
+    if (event[at] !== 0x6e && !empty) return true;
   }
   return false;
 }
 
 function readWhole(event: Buffer, facts: EventFacts): void {
+  const data = eventData(event);
+  if (data === undefined) return; // a comment, a keep-alive
+  facts.error = eventName(event) === 'error';
+  facts.done = data === DONE;
+  if (facts.done) return;
+  facts.delta = true;
   let value: unknown;
   try {
-    value = JSON.parse(eventData(event) ?? '');
+    value = JSON.parse(data);
   } catch {
     return; // not JSON: it is passed on, and says nothing to us
   }
   if (typeof value !== 'object' || value === null) return;
   const object = value as { error?: unknown; object?: unknown; usage?: unknown; choices?: unknown };
+  const choices = Array.isArray(object.choices) ? object.choices : undefined;
   facts.error ||= Boolean(object.error) || object.object === 'error';
+  facts.finished = choices?.some((choice) => Boolean(choice?.finish_reason)) ?? false;
   facts.usage = readUsage(object.usage);
-  facts.usageOnly = facts.usage !== undefined && Array.isArray(object.choices) && object.choices.length === 0;
+  facts.usageOnly = facts.usage !== undefined && choices?.length === 0;
   if (facts.usageOnly) facts.delta = false;
 }
 
@@ -135,6 +146,11 @@ function readWhole(event: Buffer, facts: EventFacts): void {
 export function readUsage(usage: unknown): Usage | undefined {
   if (typeof usage !== 'object' || usage === null) return undefined;
   const { prompt_tokens: tokensIn, completion_tokens: tokensOut } = usage as Record<string, unknown>;
-  if (typeof tokensIn !== 'number') return undefined;
-  return { tokensIn, tokensOut: typeof tokensOut === 'number' ? tokensOut : 0 };
+  if (!isCount(tokensIn)) return undefined;
+  return { tokensIn, tokensOut: isCount(tokensOut) ? tokensOut : 0 };
+}
+
+/** What can be added to a counter: an engine's figures are not believed without being looked at. */
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
