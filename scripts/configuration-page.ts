@@ -188,6 +188,8 @@ This page is made from \`src/config/schema\` by \`npm run docs\`; change it ther
 expected and what was probably meant; nothing that is wrong is passed over, and no key is unknown in silence. \`armature
 up\` refuses a faulty file with exit code 2. SIGHUP reads the file again: a good one takes effect whole, of a faulty one
 nothing does. A part that is started again while the file is faulty goes on with what was accepted last.
+SIGHUP also reads certificates and keys again, which may have been renewed at the same path; where a listener's pair cannot
+be used, the one before it stays.
 
 **Values.** A duration is written \`450ms\`, \`2s\`, \`5min\` (or \`5m\`), \`24h\`, \`30d\`; a size \`512KiB\`, \`8MiB\`, \`2GiB\` (or \`KB\`,
 \`MB\`, \`GB\` of thousands); a rate \`200/s\`, \`2000000/min\`, \`10/h\`, \`10/d\`; an address \`HOST:PORT\`; a hash \`sha256:\` and 64

@@ -25,6 +25,8 @@ export interface AdminListenerOptions {
 
 export interface AdminListener {
   port: number;
+  /** Reads its certificate again, which may have been renewed; throws, and keeps the one before, where that cannot be used. */
+  renew(): void;
   /** Takes no more connections, ends those that stand, and resolves when none is left. */
   close(): Promise<void>;
 }
@@ -65,9 +67,9 @@ export async function adminListener({
     incoming.resume();
     refuse(outgoing, refusal);
   };
-  const server = tls
-    ? createHttpsServer({ cert: readFileSync(tls.cert), key: readFileSync(tls.key) }, take)
-    : createHttpServer(take);
+  const pair = () => tls && { cert: readFileSync(tls.cert), key: readFileSync(tls.key) };
+  const secured = tls && createHttpsServer({ ...pair() }, take);
+  const server = secured ?? createHttpServer(take);
   server.maxConnections = CONNECTIONS_MAX;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -78,6 +80,7 @@ export async function adminListener({
   });
   return {
     port: (server.address() as AddressInfo).port,
+    renew: () => secured?.setSecureContext({ ...pair() }),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -28,6 +28,8 @@ export interface LoadedConfig {
   origins: Record<string, Origin>;
   /** Every configuration file that was read. */
   files: ReadFile[];
+  /** Certificates and keys that the configuration names, by their path; SHA-256 of their bytes, hexadecimal. */
+  certificates: Record<string, string>;
   /** Paths whose values are never shown, and what is shown in their place. */
   secrets: Secrets;
   notices: Notice[];
@@ -62,12 +64,14 @@ export function assembleConfig(
   const { sources, files } = read;
   const document = finishValues(read.document, sources);
   const validated = validate(document, sources, read.incomplete);
-  const faults = [...validated.faults, ...missingFiles(document, sources, io)];
+  const named = certificatesOf(document, sources, io);
+  const faults = [...validated.faults, ...named.faults];
   if (!validated.settings || faults.length > 0) return { ok: false, faults };
   const config: LoadedConfig = {
     settings: validated.settings,
     origins: originsOf(sources.places),
     files,
+    certificates: named.certificates,
     secrets: findSecrets(settingsSchema, document, sources.places),
     notices: [...validated.notices, ...laterNotices(document, sources)],
     document,
@@ -105,19 +109,25 @@ function finishValues(document: Record<string, unknown>, { main, places }: Sourc
 }
 
 /** Certificates and keys must be there before anything starts. */
-function missingFiles(document: Record<string, unknown>, sources: Sources, io: ConfigIo): Fault[] {
+function certificatesOf(
+  document: Record<string, unknown>,
+  sources: Sources,
+  io: ConfigIo,
+): { certificates: LoadedConfig['certificates']; faults: Fault[] } {
   const faults: Fault[] = [];
+  const certificates: LoadedConfig['certificates'] = {};
   mapLeaves(settingsSchema, document, (value, schema, path) => {
     if (typeof value !== 'string' || !schema || !marked(schema, 'file') || value === UNRESOLVED) return value;
     const got = readText(io, value, CERTIFICATE_BYTES_MAX);
-    if ('cause' in got) {
+    if ('text' in got) certificates[value] = got.sha256;
+    else {
       faults.push(
         sources.fault({ code: 'unreadable', path, at: 'value', message: `the file ${value} ${got.cause}` }),
       );
     }
     return value;
   });
-  return faults;
+  return { certificates, faults };
 }
 
 function converted(text: string, type: string): unknown {

@@ -88,15 +88,15 @@ export class Changes {
       return;
     }
     await dropOvertaken(read, ledger, log);
+    const causes = await this.#tellRenewed(read.effective);
     const changes = diffConfig(this.#current.config, read.effective.config);
     if (changes.length === 0) {
       log.info({ file }, 'the configuration was read again and says the same');
-      await this.#take(read.effective, []);
-      return;
+    } else {
+      const restart = needsRestart(this.#current.settings, read.effective.settings);
+      causes.push(await this.#tell(changes, read.effective, restart));
     }
-    const restart = needsRestart(this.#current.settings, read.effective.settings);
-    const event = await this.#tell(changes, read.effective, restart);
-    await this.#take(read.effective, [event]);
+    await this.#take(read.effective, causes);
   }
 
   /** A live change: a part of a configuration, as YAML or JSON. Throws an ApiFault where it is refused. */
@@ -137,6 +137,21 @@ export class Changes {
 
   get #fileActor(): string {
     return `file:${basename(this.#options.place.file)}`;
+  }
+
+  /** Certificates and keys whose content has changed since they were read are told; gives the event. */
+  async #tellRenewed({ config }: Effective): Promise<string[]> {
+    const { ledger, log } = this.#options;
+    const { certificates: before } = this.#current.config;
+    const files = Object.keys(config.certificates).filter(
+      (file) => file in before && before[file] !== config.certificates[file],
+    );
+    if (files.length === 0) return [];
+    const about = { type: 'certificates-renewed', subject: 'configuration', data: { files } };
+    const event = ledger.event({ ...about, actor: this.#fileActor });
+    await ledger.store.ledger.append([event]);
+    log.info({ event: event.id, files }, 'certificates were renewed');
+    return [event.id];
   }
 
   /** What the files changed is in the ledger, with the place and the author of each value, before it acts. */

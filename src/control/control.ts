@@ -196,13 +196,14 @@ export class Control {
 
   /** Stored first, then told to everybody; nothing where nothing has changed. */
   async #publish(causes: string[]): Promise<void> {
-    const { settings, shown, origins } = this.effective;
+    const { settings, shown, origins, config } = this.effective;
     const ingredients = {
       settings,
       shown,
       origins,
       keys: await liveKeys(this.#options.ledger.store.keys, settings.tenants),
       endpoints: this.#endpoints(settings),
+      certificates: config.certificates,
       hosts: this.hosts.serving,
     };
     if (this.#closed || !(await this.snapshots.publish(ingredients, causes))) return;

@@ -95,7 +95,14 @@ async function start(place: Place, log: Logger): Promise<void> {
   }
   process.on('SIGTERM', () => void leave('SIGTERM'));
   process.on('SIGINT', () => void leave('SIGINT'));
-  hangUp = () => void control.reload();
+  hangUp = () => {
+    void control.reload();
+    try {
+      admin.renew();
+    } catch (error) {
+      log.error({ err: error }, "the admin listener's certificate cannot be used; the one before it stays");
+    }
+  };
   if (hungUp) hangUp();
   log.info({ snapshot: control.snapshots.current.number }, 'control is up');
 }

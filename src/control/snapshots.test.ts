@@ -13,7 +13,8 @@ const random = seededRandom(1);
 
 function ingredients(more: Partial<Ingredients> = {}): Ingredients {
   const settings = settingsSchema.parse({});
-  return { settings, keys: [], endpoints: {}, shown: {}, origins: {}, hosts: [], ...more };
+  const nothing = { keys: [], endpoints: {}, certificates: {}, shown: {}, origins: {}, hosts: [] };
+  return { settings, ...nothing, ...more };
 }
 
 async function opened(store: Store) {

@@ -10,6 +10,8 @@ export interface Ingredients {
   settings: Settings;
   keys: Snapshot['keys'];
   endpoints: Snapshot['endpoints'];
+  /** What certificates and keys hash to: workers read those that are renewed with the snapshot that follows. */
+  certificates: Record<string, string>;
   /** The settings without secrets, and where each value comes from: what is kept of them. */
   shown: unknown;
   origins: Record<string, StoredOrigin>;
@@ -67,9 +69,9 @@ export class Snapshots {
    * Rejects with a StoreError where it cannot be stored; the one before stays current then.
    */
   async publish(made: Ingredients, causes: string[]): Promise<boolean> {
-    const { settings, keys, endpoints, shown, origins, hosts } = made;
+    const { settings, keys, endpoints, certificates, shown, origins, hosts } = made;
     const digest = createHash('sha256')
-      .update(JSON.stringify([settings, keys, endpoints, origins]))
+      .update(JSON.stringify([settings, keys, endpoints, certificates, origins]))
       .digest('hex');
     if (digest === this.#digest) {
       if (this.#current) return false;

@@ -98,6 +98,7 @@ export const REASONS = {
   'snapshot-published': 'Snapshot {number} was published[, with {keys} live keys].',
   'configuration-changed':
     '{actor} changed the configuration; values that changed: {changes}[; these wait for a restart: {restart}].',
+  'certificates-renewed': 'Certificates were renewed, and are read again: {files}.',
   'value-changed': '{path} was changed from {before} to {after}.',
   'value-set': '{path} was set to {after}.',
   'value-removed': '{path}, which was {before}, was taken out.',

@@ -143,6 +143,7 @@ export class Worker {
     this.#buffers.bytesMax = gateway.bufferBytesMax;
     this.#world.swap(snapshot);
     this.#options.log.info({ snapshot: snapshot.number }, 'snapshot loaded');
+    if (this.#listener) this.#renew(this.#listener, gateway.tls);
     if (this.#listener || this.#unready) return;
     try {
       this.#listener = this.#open(snapshot);
@@ -153,14 +154,20 @@ export class Worker {
     this.#listener.listen().catch((error: Error) => this.#options.onFatal(error));
   }
 
+  /** The certificate may have been renewed; one that cannot be used changes nothing. */
+  #renew(listener: Listener, tls: Tls): void {
+    try {
+      listener.renew(readPair(tls));
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'the certificate cannot be used; the one before it stays');
+    }
+  }
+
   #open(snapshot: Snapshot): Listener {
     const { gateway } = snapshot.settings;
     return new Listener({
       listen: gateway.listen,
-      tls: gateway.tls && {
-        cert: readFileSync(gateway.tls.cert, 'utf8'),
-        key: readFileSync(gateway.tls.key, 'utf8'),
-      },
+      tls: readPair(gateway.tls),
       path: this.#path,
       timers: this.#options.timers,
       buffers: this.#buffers,
@@ -238,6 +245,13 @@ export class Worker {
       }),
     };
   }
+}
+
+type Tls = Snapshot['settings']['gateway']['tls'];
+
+/** PEM texts out of their files. */
+function readPair(tls: Tls): { cert: string; key: string } | undefined {
+  return tls && { cert: readFileSync(tls.cert, 'utf8'), key: readFileSync(tls.key, 'utf8') };
 }
 
 /** Observes how late the event loop runs, beyond the sampling interval, in seconds; gives back what stops it. */

@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createServer, type TLSSocket } from 'node:tls';
+import { connect as connectTls, createServer, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { backendOf, type Config, chatBody, startArmature } from '../upstream/armature.ts';
 import { type ScriptedEngine, startEngine } from '../upstream/engine.ts';
+import { eventually } from '../upstream/waiting.ts';
 
 /** An authority of our own, a server's certificate and a client's, as files. */
 let folder: string;
@@ -90,7 +91,69 @@ function chatOverTls(port: number, model = 'chat'): Promise<{ status: number; bo
   });
 }
 
+/** What the certificate of a listener is known by; empty where nobody answers. */
+function fingerprint(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().fingerprint256);
+      socket.destroy();
+    });
+    socket.on('error', () => resolve(''));
+  });
+}
+
+const pairOf = (name: string) => ({ cert: file(`${name}.pem`), key: file(`${name}.key`) });
+
 describe('TLS', () => {
+  it('takes certificates that were renewed at their paths, its own and those it shows to engines, on SIGHUP', async () => {
+    await using engine = await startEngine();
+    using guarded = await guard(engine);
+    for (const name of ['front', 'back']) certify(name, ['-addext', 'subjectAltName=IP:127.0.0.1']);
+    await using armature = await startArmature(
+      {
+        gateway: { tls: pairOf('front') },
+        admin: { tls: pairOf('front') },
+        backends: {
+          b1: backendOf(`https://127.0.0.1:${guarded.port}/v1`, {
+            tls: { ca: file('ca.pem'), ...pairOf('back') },
+            probe: { off: true },
+          }),
+        },
+        routes: { chat: { targets: [{ backend: 'b1' }] } },
+      },
+      { ready: false },
+    );
+    const both = () => Promise.all([fingerprint(armature.gatewayPort), fingerprint(armature.adminPort)]);
+    const before = await eventually(
+      'both listen',
+      async () => {
+        const found = await both();
+        return found.every((each) => each !== '') && found;
+      },
+      20_000,
+    );
+    expect((await chatOverTls(armature.gatewayPort)).status).toBe(200);
+    expect(guarded.names).toEqual(['back']);
+
+    // What is half written is refused by each that reads it, and the one before stays.
+    const good = readFileSync(file('front.pem'));
+    writeFileSync(file('front.pem'), good.subarray(0, 100));
+    armature.kill('supervisor', 'SIGHUP');
+    await eventually('both refuse it', () => armature.logs.match(/the one before it stays/g)?.length === 2);
+    expect(await both()).toEqual(before);
+
+    certify('front', ['-addext', 'subjectAltName=IP:127.0.0.1']);
+    certify('renewed');
+    for (const end of ['pem', 'key']) copyFileSync(file(`renewed.${end}`), file(`back.${end}`));
+    armature.kill('supervisor', 'SIGHUP');
+    await eventually('both show the new one', async () => {
+      const [gateway, admin] = await both();
+      return gateway === admin && gateway !== '' && gateway !== before[0];
+    });
+    expect((await chatOverTls(armature.gatewayPort)).status).toBe(200);
+    expect(guarded.names).toEqual(['back', 'renewed']);
+  });
+
   it('guards the listener and the way to the engine, with names and certificates of their own', async () => {
     await using engine = await startEngine();
     using guarded = await guard(engine);

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { isIPv4, Server as NetServer, type Socket } from 'node:net';
 import type { Failure } from '../../kernel/errors.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
@@ -38,6 +38,7 @@ export interface ListenerOptions {
 export class Listener {
   readonly #server: Server;
   readonly #options: ListenerOptions;
+  #tls: ListenerOptions['tls'];
   /** Exchanges that have begun and are not over: a body may still be coming, or an answer still leaving. */
   readonly #open = new Map<ServerResponse, IncomingMessage>();
   readonly #sockets = new Set<Socket>();
@@ -45,6 +46,7 @@ export class Listener {
 
   constructor(options: ListenerOptions) {
     this.#options = options;
+    this.#tls = options.tls;
     const settings = {
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: HEADERS_MS_MAX,
@@ -84,6 +86,14 @@ export class Listener {
         },
       );
     });
+  }
+
+  /** Takes another certificate for the connections that come; throws, and keeps the one before, where it cannot be used. */
+  renew(tls: ListenerOptions['tls']): void {
+    const { cert, key } = this.#tls ?? {};
+    if (!(this.#server instanceof TlsServer) || !tls || (tls.cert === cert && tls.key === key)) return;
+    this.#server.setSecureContext(tls);
+    this.#tls = tls;
   }
 
   /** Exchanges that are not over, on the wire as well. */
