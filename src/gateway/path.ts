@@ -229,7 +229,9 @@ export class Path {
 
   /** The drain is over: what still runs ends with an error that may be retried elsewhere. */
   endAll(): void {
-    for (const x of [...this.running]) {
+    // Those that wait go first, so that no place that comes free is given to them now.
+    const served = (x: Exchange) => x.attempt !== undefined && !x.attempt.over;
+    for (const x of [...this.running].sort((a, b) => Number(served(a)) - Number(served(b)))) {
       const failure = { ...drainingFailure(), phase: x.phase };
       if (x.committed) Delivery.breakOff(this, x, failure);
       else this.refuse(x, failure);

@@ -41,7 +41,8 @@ export class Listener {
   #tls: ListenerOptions['tls'];
   /** Exchanges that have begun and are not over: a body may still be coming, or an answer still leaving. */
   readonly #open = new Map<ServerResponse, IncomingMessage>();
-  readonly #sockets = new Set<Socket>();
+  /** Connections that stand, and whether each has carried a request. */
+  readonly #sockets = new Map<Socket, boolean>();
   #stopping = false;
 
   constructor(options: ListenerOptions) {
@@ -57,7 +58,7 @@ export class Listener {
     };
     this.#server = options.tls ? createTlsServer({ ...settings, ...options.tls }) : createServer(settings);
     this.#server.on(options.tls ? 'secureConnection' : 'connection', (socket: Socket) => {
-      this.#sockets.add(socket);
+      this.#sockets.set(socket, false);
       socket.on('close', () => this.#sockets.delete(socket));
     });
     this.#server.on('request', (request, response) => this.#take(request, response));
@@ -101,14 +102,15 @@ export class Listener {
     return this.#open.size;
   }
 
-  /** Takes no more connections, closes those without a request, and lets every other one end with its answer. */
+  /** Takes no more connections, closes those that are idle, and lets every other one end with its answer. */
   stop(): void {
     this.#stopping = true;
     for (const response of this.#open.keys()) response.shouldKeepAlive = false;
     // http's own close would cut off answers that are written and not yet taken by a slow reader.
     NetServer.prototype.close.call(this.#server);
     const busy = new Set([...this.#open.values()].map((request) => request.socket));
-    for (const socket of this.#sockets) if (!busy.has(socket)) socket.destroy();
+    // A new connection is spared: its first request may be here already, and is told that this gateway drains.
+    for (const [socket, used] of this.#sockets) if (used && !busy.has(socket)) socket.destroy();
   }
 
   /** Refuses those whose body has not come whole yet: the drain is over. */
@@ -129,7 +131,7 @@ export class Listener {
 
   /** Ends every connection in peace: what was written is still read, which a reset would undo. */
   end(): void {
-    for (const socket of this.#sockets) socket.end();
+    for (const socket of this.#sockets.keys()) socket.end();
   }
 
   /** Closes every connection, whatever it carries. */
@@ -141,6 +143,7 @@ export class Listener {
     const { path, buffers, bodyBytesMax } = this.#options;
     const caller = new HttpCaller(request, response);
     if (this.#answerHealth(caller)) return;
+    this.#sockets.set(request.socket, true);
     this.#open.set(response, request);
     response.on('close', () => this.#open.delete(response));
     if (this.#stopping) response.shouldKeepAlive = false;
