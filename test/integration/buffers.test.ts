@@ -93,7 +93,10 @@ describe('answers', () => {
       await x.hang();
     });
     const answer = await it.armature.ask(stream, 10_000);
-    expect([answer.done, answer.error?.code]).toEqual([false, expect.stringMatching(/^(backend_error|overloaded)$/)]);
+    expect([answer.done, answer.error?.code]).toEqual([
+      false,
+      expect.stringMatching(/^(backend_error|overloaded)$/),
+    ]);
     expect(sent).toBeLessThan(8 * MIB);
     await it.armature.idle();
     expect(await roomy(it.armature, it.engine)).toBe(true);
