@@ -26,6 +26,20 @@ describe('a mistake, and what its maker is told', () => {
     `);
   });
 
+  it('credentials that a header cannot carry', () => {
+    const backend = (auth: string) =>
+      `backends:\n  b1: { engine: vllm, model: m, endpoints: ["http://h/v1"], auth: ${auth} }\n`;
+    for (const value of ['"a\\nb"', '"a\\r\\nx-evil: 1"', '"a\\u010ab"']) {
+      expect(seen(backend(`{ bearer: ${value} }`))).toContain(
+        'auth.bearer: expected one line without control',
+      );
+      expect(seen(backend(`{ header: { name: api-key, value: ${value} } }`))).toContain('expected one line');
+    }
+    for (const name of ['"a b"', '"a: b"', 'Host', 'transfer-encoding'])
+      expect(seen(backend(`{ header: { name: ${name}, value: v } }`))).toContain('header.name: expected');
+    expect(seen(backend('{ header: { name: X-Api-Key, value: v } }'))).toBe('no fault');
+  });
+
   it('a key of another engine', () => {
     expect(
       seen(

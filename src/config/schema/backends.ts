@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, file, name, secret, url, whole } from './values.ts';
+import { duration, file, headerName, headerSecret, name, secret, url, whole } from './values.ts';
 
 const limits = z
   .strictObject({
@@ -37,12 +37,12 @@ const probe = z
 const auth = z
   .union(
     [
-      z.strictObject({ bearer: secret.describe('Sent as `authorization: Bearer VALUE`.') }),
+      z.strictObject({ bearer: headerSecret.describe('Sent as `authorization: Bearer VALUE`.') }),
       z.strictObject({
         header: z
           .strictObject({
-            name: z.string().min(1).describe('Its name.'),
-            value: secret.describe('Its value.'),
+            name: headerName.describe('Its name.'),
+            value: headerSecret.describe('Its value.'),
           })
           .describe('A header of its own, such as api-key.'),
       }),

@@ -78,5 +78,32 @@ export const secret = z
   .min(1, 'expected a value that is not empty')
   .meta({ title: 'secret', secret: true });
 
+/** A secret that is sent as the value of a header: one line, of characters that a header can hold (RFC 9110, 5.5). */
+export const headerSecret = secret.regex(
+  /^[\t\x20-\x7e\x80-\xff]*$/,
+  'expected one line without control characters, as a header can carry it',
+);
+
+/** The name of a header of one's own; what frames and addresses a request is Armature's to say. */
+export const headerName = z
+  .string()
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'expected the name of a header, such as api-key')
+  .refine((text) => !FRAMING.has(text.toLowerCase()), {
+    error: 'expected a header that does not frame or address the request',
+  });
+
+const FRAMING = new Set([
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
 /** The path of a file that must be there; a relative one is taken from the folder of the configuration file it stands in. */
 export const file = z.string().min(1, 'expected the path of a file').meta({ title: 'path', file: true });

@@ -62,13 +62,27 @@ export function upstreamHeaders(x: Exchange, backend: Backend, spanId: () => str
 /** What of an engine's headers the caller gets. */
 export function passedBack(headers: UpstreamHeaders): string[] {
   const passed: string[] = [];
+  const named = namedByConnection(headers['connection']);
   for (const name in headers) {
-    if (KEPT_BACK.has(name) || KEPT_BACK_PREFIXES.some((prefix) => name.startsWith(prefix))) continue;
+    if (
+      KEPT_BACK.has(name) ||
+      named?.includes(name) ||
+      KEPT_BACK_PREFIXES.some((prefix) => name.startsWith(prefix))
+    )
+      continue;
     const value = headers[name];
     if (typeof value === 'string') passed.push(name, value);
     else for (const each of value ?? []) passed.push(name, each);
   }
   return passed;
+}
+
+/** Headers that are for the engine's own connection alone (RFC 9110, 7.6.1); undefined for the usual values. */
+function namedByConnection(connection: string | string[] | undefined): string[] | undefined {
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
+  return String(connection)
+    .toLowerCase()
+    .split(/[\s,]+/);
 }
 
 /** Whether a body cannot be read without undoing a coding; `identity` is none. */
@@ -79,10 +93,11 @@ export function isEncoded(headers: UpstreamHeaders): boolean {
 
 /** Reads a W3C traceparent; undefined for one that is broken, which is then not passed on. */
 export function readTraceparent(header: string | undefined): { traceId: string; flags: string } | undefined {
+  // Version 00 has nothing behind its flags; a later one may.
   const match =
     header === undefined
       ? null
-      : /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/.exec(header);
+      : /^(?!ff)(?!00-.{53})[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/.exec(header);
   if (!match || /^0+$/.test(match[1]!) || /^0+$/.test(match[2]!) || header!.length > 512) return undefined;
   return { traceId: match[1]!, flags: match[3]! };
 }
