@@ -43,7 +43,12 @@ export function failureAnswer(failure: Failure, target: string): OwnAnswer {
 }
 
 /** What the gateway answers by itself; a failure where the named thing is not the tenant's to see. */
-export function ownAnswer(own: OwnCall, tenant: string, world: World, version: string): OwnAnswer | Failure {
+export function ownAnswer(
+  own: OwnCall,
+  tenant: string,
+  world: World,
+  server: { version: string; unready: boolean },
+): OwnAnswer | Failure {
   const created = Math.floor(Date.parse('2026-01-01T00:00:00Z') / 1000);
   switch (own.own) {
     case 'models': {
@@ -57,9 +62,9 @@ export function ownAnswer(own: OwnCall, tenant: string, world: World, version: s
     case 'oip-live':
       return ok('{"live":true}');
     case 'oip-ready':
-      return ok('{"ready":true}');
+      return server.unready ? { ...ok('{"ready":false}'), status: 503 } : ok('{"ready":true}');
     case 'oip-server':
-      return ok(serverMetadata(version));
+      return ok(serverMetadata(server.version));
   }
 }
 

@@ -50,6 +50,8 @@ export interface PathDeps {
 export class Path {
   readonly deps: PathDeps;
   readonly running = new Set<Exchange>();
+  /** A drain has begun: whoever sends traffic here should stop. */
+  unready = false;
   /** Requests are refused as `draining`. */
   draining = false;
   readonly #newId: (wallMs: number) => string;
@@ -77,11 +79,20 @@ export class Path {
     x.tenant = tenant;
     const call = readCall(caller);
     if ('own' in call) {
-      const answer = ownAnswer(call, tenant, world, this.deps.version);
+      const answer = ownAnswer(call, tenant, world, {
+        version: this.deps.version,
+        unready: this.unready,
+      });
       if ('code' in answer) this.refuse(x, answer);
       else this.answer(x, answer, 'ok');
     } else if ('code' in call) this.refuse(x, call);
     else this.#route(x, call);
+  }
+
+  /** Why this caller is not known, by its head alone: strangers get no room for their bodies. */
+  strangerOf(caller: Caller): Failure | undefined {
+    const tenant = identify(caller, this.deps.world);
+    return typeof tenant === 'string' ? undefined : tenant;
   }
 
   /** Refuses a request whose body was never read whole. */

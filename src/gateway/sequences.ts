@@ -23,9 +23,15 @@ export class Sequences {
     );
     const known = this.#places.get(sequence);
     if (known !== undefined && !starts) return places.find(({ endpoint }) => endpoint.key === known);
+    // What every worker knows is passed over by all of them alike, so that each finds what another began.
+    const well = places.filter(({ endpoint }) => !endpoint.unwell && !endpoint.retired);
     const choice =
-      best(sequence, starts ? places.filter(({ endpoint }) => endpoint.waitMs(now) === 0) : places) ??
-      best(sequence, places);
+      (starts &&
+        best(
+          sequence,
+          well.filter((place) => place.endpoint.waitMs(now) === 0),
+        )) ||
+      best(sequence, well);
     if (choice) this.#remember(sequence, choice.endpoint.key);
     return choice;
   }

@@ -91,7 +91,7 @@ export class Worker {
    */
   async drain(): Promise<void> {
     if (this.#unready) return;
-    this.#unready = true;
+    this.#unready = this.#path.unready = true;
     const { log } = this.#options;
     const { drain = 0, drainDelay = 0 } = this.#world.snapshot?.settings.gateway ?? {};
     log.info({ running: this.#path.running.size, drainMs: drain, drainDelayMs: drainDelay }, 'draining');

@@ -16,6 +16,8 @@ const KEEP_ALIVE_MS = 75_000;
 const HEADERS_MS_MAX = 60_000;
 const REQUEST_MS_MAX = 300_000;
 const HEADER_BYTES_MAX = 32 * 1024;
+/** A body up to this is read before it is asked whose it is, so that the connection can be used again. */
+const STRANGER_BYTES_MAX = 64 * 1024;
 /** How long a caller may go on sending a body that was refused, so that it reads the refusal. */
 const LINGER_MS = 2_000;
 
@@ -152,6 +154,11 @@ export class Listener {
       request.resume();
       return;
     }
+    const unknown = bringsMuch(request) ? path.strangerOf(caller) : undefined;
+    if (unknown) {
+      path.refuseUnread(new LingeringCaller(request, response, this.#options.timers), unknown);
+      return;
+    }
     readBody(request, bodyBytesMax(), buffers, (result, release) => {
       if (typeof result === 'string') {
         this.#refuseBody(request, response, result);
@@ -205,6 +212,13 @@ export class Listener {
   }
 }
 
+/** Whether the body may take room that is worth asking first who wants it. */
+function bringsMuch({ headers }: IncomingMessage): boolean {
+  return (
+    headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > STRANGER_BYTES_MAX
+  );
+}
+
 /** Sends its answer whole, and ends the connection only when the rest of the body has come, or after a while. */
 class LingeringCaller extends HttpCaller {
   readonly #rest: IncomingMessage;
@@ -222,8 +236,7 @@ class LingeringCaller extends HttpCaller {
     const reply = this.#reply;
     reply.writeHead(status, [
       ...headers,
-      'connection',
-      'close',
+      ...(headers.includes('connection') ? [] : ['connection', 'close']),
       'content-length',
       String(Buffer.byteLength(body)),
     ]);

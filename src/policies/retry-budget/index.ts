@@ -6,7 +6,7 @@ const RESERVE = 10;
 const EARNED_PER_SECOND = 1;
 
 export interface RetryInput {
-  /** Share of traffic that may be retries. */
+  /** Share of traffic that may be retries; 0 is none at all. */
   budget: number;
 }
 
@@ -16,13 +16,13 @@ export interface RetryInput {
  */
 export class RetryBudget implements Policy<RetryInput, boolean, RetryInput> {
   readonly name = 'retry-budget';
-  readonly version = 1;
+  readonly version = 2;
   #saved = RESERVE;
   #at = 0;
 
   decide(input: RetryInput, now: number): Decision<boolean> {
     this.#earn(now);
-    const granted = this.#saved >= 1;
+    const granted = input.budget > 0 && this.#saved >= 1;
     if (granted) this.#saved--;
     const figures = { saved: Math.round(this.#saved * 100) / 100, budget: input.budget };
     return { choice: granted, reason: { code: granted ? 'retry-granted' : 'retry-budget-spent', figures } };
