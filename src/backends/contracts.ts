@@ -16,6 +16,8 @@ export interface Dialect {
   streamUsage: boolean;
   /** Statuses that this engine sends for bad input although they say otherwise; they count against nobody. */
   badInputStatuses?: readonly number[];
+  /** What this engine says, with a status of 500 or more, of input that it cannot read: the caller's mistake as well. */
+  badInputMessage?: RegExp;
   /** OIP: takes the binary tensor extension. */
   binaryTensors?: boolean;
 }

@@ -89,6 +89,23 @@ describe("llama.cpp's own server behind Armature", () => {
     expect(answer.json().error.message).toMatch(/messages/);
   });
 
+  it('blames nobody for the 500 that the engine gives of bad input', async () => {
+    const { armature } = world();
+    const bad = [
+      { messages: [{ content: 'without a role' }] },
+      { tools: 'no list' },
+      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] },
+    ];
+    for (let i = 0; i < 18; i++) {
+      const answer = await armature.chat({ ...short, ...bad[i % bad.length] }, [], 60_000);
+      expect(answer.status).toBe(400);
+      expect(answer.error).toMatchObject({ message: expect.any(String), type: expect.any(String) });
+      expect(Object.keys(answer.error)).toEqual(expect.arrayContaining(['param', 'code']));
+    }
+    expect(await armature.metric('armature_breaker_state', { backend: 'chat' })).toBe(0);
+    expect((await armature.chat(short, [], 60_000)).status).toBe(200);
+  });
+
   it('embeds', async () => {
     const { armature } = world();
     const body = { model: 'embed', input: ['one', 'two'] };

@@ -85,7 +85,7 @@ describe('the Triton server behind Armature', () => {
         ],
       });
     };
-    return { get, infer, inferBinary };
+    return { armature, get, infer, inferBinary };
   });
   const binaryOut = { parameters: { binary_data_output: true } };
 
@@ -171,6 +171,23 @@ describe('the Triton server behind Armature', () => {
     expect([none.status, none.json().error]).toEqual([400, 'no tensor to give back']);
     const missing = await infer({ inputs: [] }, 'nowhere');
     expect([missing.status, typeof missing.json().error]).toEqual([404, 'string']);
+  });
+
+  it('blames nobody for the 500 that it gives of bad input', async () => {
+    const { infer, armature } = world();
+    const bad = [
+      '{"inputs":[',
+      { inputs: 'x' },
+      { inputs: [{ name: 'f32', datatype: 'FP32', shape: [1, 3], data: [1] }] },
+    ];
+    for (let i = 0; i < 30; i++) {
+      const answer = await infer(bad[i % bad.length]);
+      expect([answer.status, typeof answer.json().error]).toEqual([400, 'string']);
+    }
+    expect(await armature.metric('armature_breaker_state')).toBe(0);
+    expect(await armature.metric('armature_retries_total')).toBe(0);
+    const inputs = [{ name: 'f32', datatype: 'FP32', shape: [1, 1], data: [1] }];
+    expect((await infer({ inputs })).status).toBe(200);
   });
 
   it('keeps the requests of a sequence in order', async () => {

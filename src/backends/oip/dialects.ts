@@ -19,6 +19,7 @@ export const oipDialects: readonly Dialect[] = [
     gaugesPath: '/metrics',
     gauges: { waiting: ['nv_inference_pending_request_count'], running: [], cache: [] },
     streamUsage: false,
+    badInputMessage: /^(failed to parse the request JSON buffer|Unable to parse ')/,
     binaryTensors: true,
   },
   {

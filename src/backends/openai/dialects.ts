@@ -51,6 +51,9 @@ export const openaiDialects: readonly Dialect[] = [
       cache: ['llamacpp:kv_cache_usage_ratio'],
     },
     streamUsage: true,
+    // 501: a kind of call that the server was not started for.
+    badInputStatuses: [501],
+    badInputMessage: /^(Failed to parse (messages|tools)\b|\w+ input is not supported)/,
   },
   { engine: 'ollama', protocol: 'openai', healthPath: '/api/version', gauges: NONE, streamUsage: true },
   {

@@ -204,14 +204,7 @@ export class Attempt implements UpstreamSink {
 
   #refused(status: number, headers: UpstreamHeaders, body: Buffer): void {
     const wallMs = this.#x.wallMs;
-    const failure = fromStatus(
-      status,
-      headers,
-      body,
-      this.backend.name,
-      this.backend.dialect.badInputStatuses,
-      wallMs,
-    );
+    const failure = fromStatus(status, headers, body, this.backend.name, this.backend.dialect, wallMs);
     if (failure.coolMs !== undefined) this.endpoint.cool(failure.coolMs, this.#clock.mono());
     this.#close(failure.counts ? 'failure' : failure.kept ? 'success' : 'abandoned');
     this.#host.failed(failure);

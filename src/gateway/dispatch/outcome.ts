@@ -1,3 +1,4 @@
+import type { Dialect } from '../../backends/contracts.ts';
 import type { Failure } from '../../kernel/errors.ts';
 import { engineMessage, isOpenaiError } from '../../protocols/openai/errors.ts';
 import type { TransportError, UpstreamHeaders } from '../contracts.ts';
@@ -60,12 +61,12 @@ export function fromStatus(
   headers: UpstreamHeaders,
   body: Buffer,
   backend: string,
-  badInput: readonly number[] = [],
+  dialect: Pick<Dialect, 'badInputStatuses' | 'badInputMessage'> = {},
   wallMs = 0,
 ): AttemptFailure {
   const base = { unsent: false, stale: false, retryable: false, counts: false };
-  if (KEPT_STATUSES.has(status) || badInput.includes(status)) {
-    const kept = badInput.includes(status) && status >= 500 ? 400 : status;
+  if (KEPT_STATUSES.has(status) || blamesInput(dialect, status, body)) {
+    const kept = status >= 500 ? 400 : status;
     const code =
       kept === 404
         ? 'not_found'
@@ -113,6 +114,16 @@ export function fromStatus(
     counts: retryable,
     failure: { code: 'backend_error', message, phase: 'sent' },
   };
+}
+
+/** Whether this engine means the caller's input by a status that says otherwise. */
+function blamesInput(
+  { badInputStatuses, badInputMessage }: Pick<Dialect, 'badInputStatuses' | 'badInputMessage'>,
+  status: number,
+  body: Buffer,
+): boolean {
+  if (badInputStatuses?.includes(status)) return true;
+  return status >= 500 && badInputMessage !== undefined && badInputMessage.test(engineMessage(body) ?? '');
 }
 
 /** An answer of status 200, whole or streamed, that says what is wrong instead of answering. */
