@@ -129,6 +129,18 @@ describe("llama.cpp's health path", () => {
     return { engine, armature };
   });
 
+  it('tells when the engine hangs, though its port still takes connections', async () => {
+    const { engine, armature } = world();
+    const ready = async () =>
+      (await armature.ask({ method: 'GET', path: '/readyz?route=chat' })).status === 200;
+    await eventually('the route is ready', ready);
+    engine.kill('SIGSTOP');
+    await eventually('the route is not ready', async () => !(await ready()), 15_000);
+    expect((await armature.chat({ max_tokens: 2 })).status).toBe(502);
+    engine.kill('SIGCONT');
+    await eventually('the route is ready again', ready);
+  });
+
   it('tells when the engine is gone and when it is back', async () => {
     const { engine, armature } = world();
     const ready = async () =>
