@@ -91,7 +91,9 @@ describe('killed under 200 streams:', () => {
     const [one, two] = [gated('one'), gated('two')];
     await using first = await startEngine(one.script);
     await using second = await startEngine(two.script);
-    await using armature = await startArmature(config([first, second]));
+    // Each broken stream has its own record, in whichever second they all end.
+    const gateway = { recordsPerSecondMax: 2 * STREAMS };
+    await using armature = await startArmature(config([first, second], { gateway }));
     using clients = new DisposableStack();
     const answers = await startStreams(armature, clients);
     const through = answers.filter((answer) => answer.text === 'one ');
