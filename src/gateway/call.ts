@@ -59,8 +59,7 @@ export function isOipTarget(target: string): boolean {
 }
 
 function readOpenaiCall(caller: Caller, kind: OpenaiCall['kind'], path: string): OpenaiCall | Failure {
-  if (caller.header('content-encoding') !== undefined)
-    return invalid('Compressed request bodies are not read.');
+  if (isCompressed(caller)) return invalid('Compressed request bodies are not read.');
   const request = readOpenaiRequest(caller.body);
   if ('message' in request) return invalid(request.message, request.param);
   const stream = request.stream && kind !== 'embeddings';
@@ -76,8 +75,7 @@ function readOipCall(caller: Caller, path: string): OipModelCall | OwnCall | Fai
   const headerLength = caller.header('inference-header-content-length');
   let request: OipRequest | undefined;
   if (read.call === 'infer') {
-    if (caller.header('content-encoding') !== undefined)
-      return invalid('compressed request bodies are not read');
+    if (isCompressed(caller)) return invalid('compressed request bodies are not read');
     const result = readOipRequest(caller.body, headerLength);
     if (typeof result === 'string') return invalid(result);
     request = result;
@@ -99,6 +97,11 @@ function readModelPath(path: string): OwnCall | Failure {
   } catch {
     return notFound('The path has a broken percent escape.');
   }
+}
+
+function isCompressed(caller: Caller): boolean {
+  const coding = caller.header('content-encoding');
+  return coding !== undefined && coding.toLowerCase() !== 'identity';
 }
 
 function isGet(caller: Caller): boolean {

@@ -115,3 +115,112 @@ describe('a stream', () => {
     expect([answer.done, answer.error?.code]).toEqual([false, 'backend_error']);
   });
 });
+
+describe('an error', () => {
+  const words = { error: { message: 'too long', type: 'x', param: null, code: 'context_length_exceeded' } };
+
+  it('whose words never end costs nobody more than a moment', async () => {
+    await using it = await world(async (x) => {
+      await x.head(503, JSON_TYPE);
+      await x.body('{"error"');
+      await x.hang();
+    });
+    const answer = await it.armature.ask({ ...whole, body: chatBody({ model: 'safe' }) }, 5000);
+    expect([answer.status, answer.text]).toEqual([200, 'spare']);
+    it.engine.script = async (x) => {
+      await x.head(500, JSON_TYPE);
+      for (;;) await x.body('x'.repeat(65_536));
+    };
+    const endless = await it.armature.ask(tensor, 5000);
+    expect([endless.status, typeof endless.json().error]).toEqual([502, 'string']);
+    await it.armature.idle();
+  });
+
+  it('keeps its words though they come compressed', async () => {
+    await using it = await world((x) => x.json(words, { status: 400, gzip: true }));
+    const answer = await it.armature.ask(whole);
+    expect([answer.status, answer.json()]).toEqual([400, words]);
+    expect(answer.header('content-encoding')).toBeUndefined();
+    it.engine.script = (x) => x.json({ error: 'bad shape' }, { status: 400, gzip: true });
+    const tensors = await it.armature.ask({ ...tensor, headers: [['Accept-Encoding', 'gzip']] });
+    expect([tensors.status, tensors.json()]).toEqual([400, { error: 'bad shape' }]);
+  });
+
+  it('that the caller made itself is not sent again by its client', async () => {
+    await using it = await world((x) => x.json(words, { status: 409 }));
+    const answer = await it.armature.ask(whole);
+    expect([answer.status, answer.header('x-should-retry')]).toEqual([409, 'false']);
+  });
+});
+
+describe('the events of a stream', () => {
+  const line = (object: object) => `data: ${JSON.stringify(object)}`;
+  const words = [
+    chunk({ role: 'assistant', content: '' }),
+    chunk({ content: 'all ' }),
+    chunk({ content: 'of it' }),
+  ];
+  const usage = {
+    ...chunk(),
+    choices: [],
+    usage: { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 },
+  };
+  const told = [...[...words, chunk({}, 'stop'), usage].map(line), 'data: [DONE]'];
+
+  it.each([
+    ['end with CR alone', (event: string) => `${event}\r\r`],
+    ['have comments before their data', (event: string) => `: ping\n${event}\n\n`],
+    ['have a name and an id', (event: string) => `event: message\nid: 1\n${event}\n\n`],
+    [
+      'have their data on several lines',
+      (event: string) => `${event.replace(',"created"', '\ndata: ,"created"')}\n\n`,
+    ],
+  ])('are understood where they %s', async (_, frame) => {
+    await using it = await world(async (x) => {
+      await x.sseHead();
+      for (const event of told) await x.body(frame(event));
+      await x.end();
+    });
+    const answer = await it.armature.ask(stream);
+    expect([answer.status, answer.text, answer.error]).toEqual([200, 'all of it', undefined]);
+    expect(answer.body.includes('data: [DONE]')).toBe(true);
+    expect(answer.body.includes('prompt_tokens')).toBe(false);
+    expect(await it.armature.metric('armature_tokens_total', { kind: 'in' })).toBe(7);
+  });
+
+  it('lose no word to a byte order mark', async () => {
+    await using it = await world(async (x) => {
+      await x.sseHead();
+      await x.body('\ufeff');
+      for (const event of told.slice(1)) await x.body(`${event}\n\n`);
+      await x.end();
+    });
+    expect((await it.armature.ask(stream)).text).toBe('all of it');
+  });
+
+  it('with empty finish reasons are no end', async () => {
+    await using it = await world(async (x) => {
+      await x.sseHead();
+      await x.event(chunk({ content: 'all ' }, ''));
+      await x.event(chunk({ content: 'of' }, ''));
+      await x.end();
+    });
+    const answer = await it.armature.ask(stream);
+    expect([answer.done, answer.error?.code]).toEqual([false, 'backend_error']);
+  });
+
+  it.each(['data: {"error":"x"}', 'event: error\ndata: x', 'id: 3\nevent: error\ndata: {}'])(
+    'tell a failure once, however shortly: %j',
+    async (event) => {
+      await using it = await world(async (x) => {
+        await x.sseHead();
+        await x.event(chunk({ content: 'all ' }));
+        await x.body(`${event}\n\n`);
+        await x.end();
+      });
+      const answer = await it.armature.ask(stream);
+      expect([answer.done, answer.body.toString().match(/error/g)?.length]).toEqual([false, 1]);
+      expect(await it.armature.metric('armature_requests_total', { outcome: 'failed' })).toBe(1);
+    },
+  );
+});

@@ -10,11 +10,12 @@ import { StreamRelay } from '../relay/stream.ts';
 import { WholeRelay } from '../relay/whole.ts';
 import type { Endpoint } from '../state/endpoint.ts';
 import type { Backend } from '../state/world.ts';
+import { ErrorAnswer } from './error-answer.ts';
 import { isEncoded, upstreamHeaders } from './headers.ts';
 import { type AttemptFailure, fromStatus, fromTimeout, fromTransport } from './outcome.ts';
 
-/** Of an engine's error answer so much is read. */
-const ERROR_BYTES_MAX = 64 * 1024;
+/** How long the words of an engine's error answer may take to come. */
+const ERROR_MS_MAX = 1_000;
 /** How long an engine may take to close its side of an answer that is whole. */
 const LINGER_MS = 1_000;
 
@@ -51,7 +52,7 @@ export class Attempt implements UpstreamSink {
   readonly #request: UpstreamRequest;
   #flight: Flight | undefined;
   #relay: Relay | undefined;
-  #error: { status: number; headers: UpstreamHeaders; pieces: Buffer[]; bytes: number } | undefined;
+  #error: ErrorAnswer | undefined;
   /** When the last piece came; the start before that. */
   #lastAt: number;
   #bodyBegun = false;
@@ -142,7 +143,8 @@ export class Attempt implements UpstreamSink {
   onHead(status: number, headers: UpstreamHeaders): void {
     const { call } = this.#x;
     if (status < 200 || status > 299) {
-      this.#error = { status, headers, pieces: [], bytes: 0 };
+      this.#error = new ErrorAnswer(status, headers);
+      this.#lingerTimer = this.#timers.set(ERROR_MS_MAX, () => this.#hangUp());
       return;
     }
     const streamed = call!.stream && isEventStream(headers) && !isEncoded(headers);
@@ -150,7 +152,7 @@ export class Attempt implements UpstreamSink {
       const request = call!.protocol === 'openai' ? call!.request : undefined;
       this.#relay = new StreamRelay(this.#host, headers, this.backend.name, {
         hideUsage: request?.usageAsked !== true,
-        severalChoices: (request?.choices ?? 1) > 1,
+        severalChoices: request?.severalChoices === true,
       });
     } else this.#relay = new WholeRelay(this.#host, headers, this.backend.name, isJson(call!, headers));
   }
@@ -159,18 +161,13 @@ export class Attempt implements UpstreamSink {
     this.#lastAt = this.#clock.mono();
     const first = !this.#bodyBegun;
     this.#bodyBegun = true;
-    const error = this.#error;
-    if (!error) this.#relay!.onData(piece);
-    else if (error.bytes < ERROR_BYTES_MAX) {
-      error.pieces.push(piece);
-      error.bytes += piece.length;
-    }
+    if (!this.#error) this.#relay!.onData(piece);
+    else if (!this.#error.add(piece)) this.#hangUp();
     if (first && this.#x.call!.stream && !this.#x.committed) this.#onBegun(); // other limits rule from here on
   }
 
   onEnd(): void {
-    const error = this.#error;
-    if (error) this.#refused(error.status, error.headers, Buffer.concat(error.pieces));
+    if (this.#error) this.#refused(this.#error);
     else {
       const failure = this.#relay!.judge();
       this.#close(failure ? 'failure' : 'success');
@@ -187,7 +184,7 @@ export class Attempt implements UpstreamSink {
     }
     const failure = fromTransport(error, this.backend.name);
     if (this.#error) {
-      this.#refused(this.#error.status, this.#error.headers, Buffer.concat(this.#error.pieces));
+      this.#refused(this.#error);
       return;
     }
     this.#close(failure.counts ? 'failure' : 'abandoned');
@@ -202,9 +199,17 @@ export class Attempt implements UpstreamSink {
     this.#close(failure.counts ? 'failure' : 'abandoned');
   }
 
-  #refused(status: number, headers: UpstreamHeaders, body: Buffer): void {
+  /** Enough of an error answer has come: its status says what matters, and nobody waits for the rest. */
+  #hangUp(): void {
+    if (this.over) return;
+    this.#flight?.abort();
+    this.#refused(this.#error!);
+  }
+
+  #refused(error: ErrorAnswer): void {
     const wallMs = this.#x.wallMs;
-    const failure = fromStatus(status, headers, body, this.backend.name, this.backend.dialect, wallMs);
+    const { headers, body } = error.read();
+    const failure = fromStatus(error.status, headers, body, this.backend.name, this.backend.dialect, wallMs);
     if (failure.coolMs !== undefined) this.endpoint.cool(failure.coolMs, this.#clock.mono());
     this.#close(failure.counts ? 'failure' : failure.kept ? 'success' : 'abandoned');
     this.#host.failed(failure);

@@ -81,6 +81,18 @@ describe('requests on the API of OpenAI', () => {
     expect(readOpenaiRequest(Buffer.from(text))).toMatchObject({ param, message: expect.any(String) });
   });
 
+  it.each([
+    ['"n":2', true],
+    ['"n":1', false],
+    ['"prompt":["a","b"]', true],
+    ['"prompt": [ [1,2],[3] ]', true],
+    ['"prompt":[1,2,3]', false],
+    ['"prompt":"[\\"a\\"]"', false],
+    ['"prompt":"a","prompt":["a"]', true],
+  ])('with %s has several choices: %s', (members, several) => {
+    expect(read(`{"model":"c",${members}}`).severalChoices).toBe(several);
+  });
+
   it('reads what it decides on', () => {
     expect(
       read(

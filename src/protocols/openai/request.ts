@@ -6,8 +6,8 @@ export interface OpenaiRequest {
   stream: boolean;
   /** Tokens that the answer may have, where the caller said so. */
   outputTokensMax: number | undefined;
-  /** Choices asked for (`n`). */
-  choices: number;
+  /** Several choices are asked for: by `n`, or by a list of prompts. */
+  severalChoices: boolean;
   promptCacheKey: string | undefined;
   user: string | undefined;
   /** The caller asked for the chunk with the usage, or said that it wants none. */
@@ -33,11 +33,19 @@ const DECIDED = [
   'n',
 ];
 
+/** And `prompt`, of which only the kind is looked at. */
+const LOOKED_FOR = [...DECIDED, 'prompt'];
+
 export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
-  const scanned = scanMembers(body, 0, body.length, DECIDED);
+  const scanned = scanMembers(body, 0, body.length, LOOKED_FOR);
   if (typeof scanned === 'string') return bad(`We could not parse the body of your request: ${scanned}.`);
   const found = new Map<string, Member>();
+  let prompts = false;
   for (const member of scanned.members) {
+    if (member.key === 'prompt') {
+      prompts ||= isListOfPrompts(body, member);
+      continue;
+    }
     if (found.has(member.key)) return bad(`The member '${member.key}' is given twice.`, member.key);
     found.set(member.key, member);
   }
@@ -59,7 +67,7 @@ export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
     stream,
     outputTokensMax:
       readCount(body, found.get('max_completion_tokens')) ?? readCount(body, found.get('max_tokens')),
-    choices: readCount(body, found.get('n')) ?? 1,
+    severalChoices: (readCount(body, found.get('n')) ?? 1) > 1 || prompts,
     promptCacheKey: readText(body, found.get('prompt_cache_key')),
     user: readText(body, found.get('user')),
     usageAsked: usage.asked,
@@ -154,6 +162,11 @@ function readCount(body: Buffer, member: Member | undefined): number | undefined
 }
 
 const KEY_BYTES_MAX = 1024;
+
+/** A list of texts or of lists of tokens; a list of tokens is one prompt. */
+function isListOfPrompts(body: Buffer, { start, end }: Member): boolean {
+  return /^\[\s*["[]/.test(body.toString('latin1', start, Math.min(end, start + 100)));
+}
 
 function readText(body: Buffer, member: Member | undefined): string | undefined {
   if (!member || member.end - member.start > KEY_BYTES_MAX) return undefined;
