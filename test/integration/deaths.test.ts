@@ -54,6 +54,8 @@ const makerOf = (answer: Answer) =>
 
 const config = (engines: Parameters<typeof backendOf>[0], more: Config = {}): Config => ({
   ...more,
+  // So that every request can be asked about.
+  gateway: { recordsPerSecondMax: 10_000, ...more['gateway'] },
   backends: { b1: backendOf(engines, { timeouts: { idle: '60s', total: '120s' } }) },
   routes: { chat: { targets: [{ backend: 'b1' }], deadline: '30s', retry: { attempts: 2, budget: 1 } } },
 });
@@ -61,7 +63,6 @@ const config = (engines: Parameters<typeof backendOf>[0], more: Config = {}): Co
 /** With a route `spare` whose every answer is degraded, and so recorded in full. */
 const withSpare = (before: Config): Config => ({
   ...before,
-  gateway: { ...before['gateway'], recordsPerSecondMax: 10_000 },
   routes: { ...before['routes'], spare: { targets: [{ backend: 'dead' }], ladder: [{ answer: 'Later.' }] } },
   backends: { ...before['backends'], dead: backendOf('http://127.0.0.1:9/v1') },
 });
