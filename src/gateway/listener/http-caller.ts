@@ -3,6 +3,8 @@ import type { Caller, HeaderList } from '../contracts.ts';
 
 const EMPTY = Buffer.alloc(0);
 const JOINED_BYTES_MAX = 16 * 1024;
+/** How long a caller may take nothing of an answer that is finished, milliseconds. */
+const UNTAKEN_MS_MAX = 60_000;
 
 /** A caller on a node:http connection. */
 export class HttpCaller implements Caller {
@@ -13,10 +15,12 @@ export class HttpCaller implements Caller {
   onDrain: (() => void) | undefined;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
+  readonly #untakenMs: number;
   /** Holds the head back until its first piece, so that both leave in one write. */
   #corked = false;
 
-  constructor(request: IncomingMessage, response: ServerResponse) {
+  constructor(request: IncomingMessage, response: ServerResponse, untakenMs = UNTAKEN_MS_MAX) {
+    this.#untakenMs = untakenMs;
     this.#request = request;
     this.#response = response;
     this.method = request.method ?? 'GET';
@@ -51,6 +55,7 @@ export class HttpCaller implements Caller {
     if (typeof body !== 'string' && bytes <= JOINED_BYTES_MAX)
       response.end(body.toString('latin1'), 'latin1');
     else response.end(body);
+    this.#awaitTaking();
   }
 
   open(status: number, headers: HeaderList): void {
@@ -76,10 +81,22 @@ export class HttpCaller implements Caller {
       this.#corked = false;
       this.#response.socket?.uncork();
     }
+    this.#awaitTaking();
   }
 
   destroy(): void {
     this.#response.destroy();
+  }
+
+  /** Who never reads would else keep the connection, and the room of its body, for ever. Any progress begins it anew. */
+  #awaitTaking(): void {
+    const response = this.#response;
+    const { socket } = response;
+    if (!socket || response.writableLength === 0) return;
+    response.setTimeout(this.#untakenMs, () => response.destroy());
+    response.on('finish', () => {
+      if (socket.timeout === this.#untakenMs) socket.setTimeout(0); // a next request in the pipe may take longer
+    });
   }
 
   whenClosed(run: () => void): void {
