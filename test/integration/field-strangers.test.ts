@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { backendOf, chatBody, startArmature } from '../upstream/armature.ts';
 import { RawClient } from '../upstream/client.ts';
 import { startEngine } from '../upstream/engine.ts';
+import { eventually } from '../upstream/waiting.ts';
 
 /** Callers without a key, or with bodies made to be dear. */
 
@@ -48,6 +49,22 @@ describe('a caller without a key', () => {
       expect(welcome.status).toBe(200);
     }
     await it.armature.idle();
+  });
+
+  it('is not asked to send a large body', async () => {
+    await using it = await world();
+    const begin = (client: RawClient, headers: string) => {
+      client.send(
+        `POST ${path} HTTP/1.1\r\nHost: x\r\n${headers}Content-Length: 1000000\r\nExpect: 100-continue\r\n\r\n`,
+      );
+      return client.expect();
+    };
+    using stranger = await RawClient.open(it.armature.gatewayPort);
+    const refusal = await begin(stranger, '').whole();
+    expect([refusal.status, refusal.interim]).toEqual([401, []]);
+    using friend = await RawClient.open(it.armature.gatewayPort);
+    const welcome = begin(friend, `${known.join(': ')}\r\n`);
+    await eventually('the word to go on', () => welcome.interim.includes(100));
   });
 
   it('keeps its connection after a refusal of little', async () => {

@@ -65,7 +65,9 @@ export class Listener {
     });
     this.#server.on('request', (request, response) => this.#take(request, response));
     this.#server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-      const refused = Number(request.headers['content-length'] ?? 0) > options.bodyBytesMax();
+      const refused =
+        Number(request.headers['content-length'] ?? 0) > options.bodyBytesMax() ||
+        (bringsMuch(request) && options.path.strangerOf(new HttpCaller(request, response)) !== undefined);
       if (!refused) response.writeContinue();
       this.#take(request, response);
     });

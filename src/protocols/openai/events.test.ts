@@ -174,6 +174,7 @@ describe('inspect', () => {
       ': ping\r\ndata: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}\r\n\r\n',
       { usageOnly: true, delta: false },
     ],
+    ['data: {"choices":null,"usage":{"prompt_tokens":5}}\n\n', { usageOnly: true }],
     [': ping\n\n', { delta: false, done: false, error: false }],
     ['data: {"choices":[{"delta":{"content":"a"},"finish_reason":""}]}\n\n', { finished: false }],
     ['data: {"choices":[{"delta":{},"finish_reason": ""}],"usage":null}\n\n', { finished: false }],

@@ -138,7 +138,7 @@ function readWhole(event: Buffer, facts: EventFacts): void {
   facts.error ||= Boolean(object.error) || object.object === 'error';
   facts.finished = choices?.some((choice) => Boolean(choice?.finish_reason)) ?? false;
   facts.usage = readUsage(object.usage);
-  facts.usageOnly = facts.usage !== undefined && choices?.length === 0;
+  facts.usageOnly = facts.usage !== undefined && (object.choices === null || choices?.length === 0);
   if (facts.usageOnly) facts.delta = false;
 }
 
