@@ -1,14 +1,17 @@
+import type { Step } from '../events/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import { type Priority, priorities } from '../kernel/priorities.ts';
 import type { Exchange } from './exchange.ts';
 import type { World } from './state/world.ts';
 
 const SESSION_CHARACTERS_MAX = 512;
+/** Headers that are decided on: given twice, two readers could take different ones. */
+const ASKED_ONCE = ['x-armature-priority', 'x-armature-deadline-ms', 'x-armature-session'];
 
 /** Settles what a request may take: its priority, its deadline, its session. A failure is a header that cannot be read. */
 export function admit(x: Exchange, world: World): Failure | undefined {
   const { caller } = x;
-  for (const name of ['x-armature-priority', 'x-armature-deadline-ms', 'x-armature-session']) {
+  for (const name of ASKED_ONCE) {
     if (caller.headerCount(name) > 1) return badHeader(name, 'it is given twice');
   }
   const priority = admitPriority(
@@ -29,13 +32,14 @@ export function admit(x: Exchange, world: World): Failure | undefined {
 
   const session = sessionOf(x);
   x.session = session === undefined ? undefined : `${x.tenant}/${session}`;
-  const setting = `routes.${x.route!.name}.deadline`;
+  const figures: Step['figures'] = { priority, deadlineMs };
+  if (session !== undefined) figures['session'] = session.slice(0, 64);
   x.steps.push({
     at: 0,
     what: 'admit',
     code: 'admitted',
-    figures: { priority, deadlineMs, ...(session === undefined ? {} : { session: session.slice(0, 64) }) },
-    setting,
+    figures,
+    setting: `routes.${x.route!.name}.deadline`,
   });
   return undefined;
 }

@@ -2,8 +2,8 @@ import type { Fact } from '../events/contracts.ts';
 
 /** What the path needs from outside, so that one test (and the simulator) can run all of it in virtual time. */
 
-/** name, value, name, value, ... */
-export type HeaderList = readonly string[];
+/** name, value, name, value, ... Whoever is given one may add to it. */
+export type HeaderList = string[];
 
 /** Headers of an engine's answer, names in lower case. */
 export type UpstreamHeaders = Readonly<Record<string, string | string[] | undefined>>;

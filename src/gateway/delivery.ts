@@ -1,22 +1,35 @@
 import type { Failure } from '../kernel/errors.ts';
 import { openaiErrorEvent } from '../protocols/openai/errors.ts';
 import type { UpstreamHeaders } from './contracts.ts';
+import type { Attempt, AttemptHost } from './dispatch/attempt.ts';
 import { passedBack } from './dispatch/headers.ts';
 import type { AttemptFailure } from './dispatch/outcome.ts';
 import type { Exchange } from './exchange.ts';
 import { STREAM_TYPE } from './own-answers.ts';
 import type { Path } from './path.ts';
 import { recover } from './recover.ts';
-import type { RelayHost } from './relay/contracts.ts';
 
 /** Brings the answer of one attempt to the caller, and tells the path how it went. */
-export class Delivery implements RelayHost {
+export class Delivery implements AttemptHost {
   readonly #path: Path;
   readonly #x: Exchange;
 
   constructor(path: Path, x: Exchange) {
     this.#path = path;
     this.#x = x;
+  }
+
+  begun(): void {
+    this.#path.watchTime(this.#x);
+  }
+
+  over({ endpoint, backend }: Attempt): void {
+    const { leases, watch, world } = this.#path.deps;
+    watch.changed(endpoint, this.#x.id);
+    leases.give(endpoint.key);
+    world.forgetIfIdle(endpoint);
+    const present = world.backends.get(backend.name);
+    if (present && present.line.length > 0) world.wake(present);
   }
 
   commit(headers: UpstreamHeaders, contentType: string | undefined): void {
@@ -37,7 +50,8 @@ export class Delivery implements RelayHost {
       passed.push(...STREAM_TYPE);
     }
     x.caller.onDrain = () => x.attempt?.resume();
-    x.caller.open(200, [...passed, ...this.#path.headersOf(x)]);
+    this.#path.addHeaders(x, passed);
+    x.caller.open(200, passed);
     this.#path.watchTime(x);
   }
 
@@ -61,7 +75,9 @@ export class Delivery implements RelayHost {
     x.firstContentAt = this.#path.deps.clock.mono();
     x.outcome = this.#outcome();
     if (x.degraded !== undefined) this.#path.deps.metrics.degraded.of(x.route!.name, x.degraded).add();
-    x.caller.respond(200, [...passedBack(headers), ...this.#path.headersOf(x)], body);
+    const passed = passedBack(headers);
+    this.#path.addHeaders(x, passed);
+    x.caller.respond(200, passed, body);
     this.#path.step(x, 'answer', 'answered', { bytes: body.length });
     this.#path.finish(x);
   }

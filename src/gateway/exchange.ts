@@ -44,7 +44,7 @@ export class Exchange {
   only: Endpoint | undefined;
   /** The backend of its last attempt. */
   backend: Backend | undefined;
-  readonly tried = new Set<Endpoint>();
+  readonly tried: Endpoint[] = [];
   /** Attempts that count, of all rungs; and of this rung. */
   attempts = 0;
   attemptsOfRung = 0;

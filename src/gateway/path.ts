@@ -145,7 +145,7 @@ export class Path {
     if (found.kind === 'go') this.#dispatch(x, found.backend, found.endpoint, found.fresh);
     else if (found.kind === 'wait') {
       waitForPlace(this, x, found.backend, (backend, endpoint) =>
-        this.#dispatch(x, backend, endpoint, x.tried.has(endpoint)),
+        this.#dispatch(x, backend, endpoint, x.tried.includes(endpoint)),
       );
     } else this.nowhere(x);
   }
@@ -196,7 +196,8 @@ export class Path {
   answer(x: Exchange, answer: OwnAnswer, outcome: 'ok' | 'degraded'): void {
     x.status = answer.status;
     x.outcome = outcome;
-    x.caller.respond(answer.status, [...answer.headers, ...this.headersOf(x)], answer.body);
+    this.addHeaders(x, answer.headers);
+    x.caller.respond(answer.status, answer.headers, answer.body);
     this.finish(x);
   }
 
@@ -215,19 +216,19 @@ export class Path {
       this.deps.metrics.shed.of(x.route?.name ?? '', failure.code).add();
     }
     this.step(x, 'answer', failure.code, { status: answer.status, phase: failure.phase });
-    const closing = this.draining || failure.code === 'draining' ? ['connection', 'close'] : [];
-    x.caller.respond(answer.status, [...answer.headers, ...closing, ...this.headersOf(x)], answer.body);
+    if (this.draining || failure.code === 'draining') answer.headers.push('connection', 'close');
+    this.addHeaders(x, answer.headers);
+    x.caller.respond(answer.status, answer.headers, answer.body);
     this.finish(x);
   }
 
-  /** Headers by which an answer says where it came from. */
-  headersOf(x: Exchange): string[] {
-    const headers = ['x-request-id', x.requestId, 'x-armature-id', x.id];
+  /** Adds the headers by which an answer says where it came from. */
+  addHeaders(x: Exchange, headers: string[]): void {
+    headers.push('x-request-id', x.requestId, 'x-armature-id', x.id);
     if (x.route) headers.push('x-armature-route', x.route.name);
     const answered = x.outcome === 'ok' || x.outcome === 'degraded' || x.committed;
     if (answered && x.backend && x.attempt) headers.push('x-armature-backend', x.backend.name);
     if (answered && x.degraded !== undefined) headers.push('x-armature-degraded', x.degraded);
-    return headers;
   }
 
   /** The caller left: everything done for it ends at once. */
@@ -317,14 +318,14 @@ export class Path {
   }
 
   #dispatch(x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): void {
-    const { clock, leases, watch, world } = this.deps;
+    const { clock, watch } = this.deps;
     const now = clock.mono();
     const wasOpen = endpoint.breaker.state;
     const trial = endpoint.breaker.decide(undefined, now).choice === 'trial';
     if (trial && wasOpen === 'open') watch.changed(endpoint, x.id);
     if (isPinned(x)) x.only = endpoint; // another one may have another version under that number
     x.backend = backend;
-    x.tried.add(endpoint);
+    x.tried.push(endpoint);
     x.attempts++;
     x.attemptsOfRung++;
     this.step(x, 'attempt', trial ? 'trial' : fresh ? 'sent-on-fresh-connection' : 'sent', {
@@ -341,31 +342,12 @@ export class Path {
       fresh,
       trial,
       host: new Delivery(this, x),
-      clock,
-      timers: this.deps.timers,
-      spanId: () => spanId(this.deps.random),
-      onBegun: () => this.watchTime(x),
-      onOver: () => {
-        watch.changed(endpoint, x.id);
-        leases.give(endpoint.key);
-        world.forgetIfIdle(endpoint);
-        const current = world.backends.get(backend.name);
-        if (current && current.line.length > 0) world.wake(current);
-      },
+      deps: this.deps,
     });
     x.attempt = attempt;
     this.watchTime(x);
     attempt.start();
   }
-}
-
-function spanId(random: Random): string {
-  const half = () =>
-    Math.floor(random.next() * 2 ** 32)
-      .toString(16)
-      .padStart(8, '0');
-  const id = half() + half();
-  return id === '0000000000000000' ? '0000000000000001' : id;
 }
 
 /** The caller's own id, where it is one line of plain characters. */

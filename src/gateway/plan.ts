@@ -37,8 +37,9 @@ class KeptRandom implements Random {
  * has tried come last: then on a fresh connection, when `again` allows it.
  */
 export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): Plan {
-  if (x.tried.size === 0 && x.targets.length === 1) return planFirst(x, x.targets[0]!.backend, deps, now);
-  const untried = (backend: Backend) => usableOf(x, backend, now).some((endpoint) => !x.tried.has(endpoint));
+  if (x.tried.length === 0 && x.targets.length === 1) return planFirst(x, x.targets[0]!.backend, deps, now);
+  const untried = (backend: Backend) =>
+    usableOf(x, backend, now).some((endpoint) => !x.tried.includes(endpoint));
   // A retry stays with its target while that has another endpoint.
   let targets = x.targets.filter(({ name, backend }) => name === x.backend?.name && untried(backend));
   if (targets.length === 0) targets = x.targets.filter(({ backend }) => untried(backend));
@@ -49,7 +50,7 @@ export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): 
     if (targets.length === 0) return { kind: 'none' };
   }
   const backend = chooseTarget(x, targets, deps.random, now);
-  const usable = usableOf(x, backend, now).filter((endpoint) => fresh || !x.tried.has(endpoint));
+  const usable = usableOf(x, backend, now).filter((endpoint) => fresh || !x.tried.includes(endpoint));
   const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
   return endpoint ? { kind: 'go', backend, endpoint, fresh } : { kind: 'wait', backend };
 }
@@ -72,7 +73,7 @@ function usableOf(x: Exchange, { endpoints }: Backend, now: number): readonly En
 /** A place at one of the backend's endpoints, for a request whose turn it is. */
 export function takePlace(x: Exchange, backend: Backend, deps: PlanDeps, now: number): Endpoint | undefined {
   const usable = usableOf(x, backend, now);
-  const untried = usable.filter((endpoint) => !x.tried.has(endpoint));
+  const untried = usable.filter((endpoint) => !x.tried.includes(endpoint));
   return chooseEndpoint(x, untried.length > 0 ? untried : usable, deps, now, backend.line.length + 1);
 }
 

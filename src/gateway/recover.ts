@@ -145,7 +145,9 @@ function answerKept(path: Path, x: Exchange, kept: NonNullable<AttemptFailure['k
   x.status = kept.status;
   x.outcome = 'invalid';
   path.step(x, 'answer', 'engine-refused', { status: kept.status });
-  const headers = [...passedBack(kept.headers), 'x-should-retry', 'false', ...path.headersOf(x)];
+  const headers = passedBack(kept.headers);
+  headers.push('x-should-retry', 'false');
+  path.addHeaders(x, headers);
   x.caller.respond(kept.status, headers, kept.body);
   path.finish(x);
 }

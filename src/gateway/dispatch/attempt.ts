@@ -1,4 +1,5 @@
 import type { Clock } from '../../kernel/clock.ts';
+import type { Random } from '../../kernel/random.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import { oipPath } from '../../protocols/oip/paths.ts';
 import { rewriteOpenaiBody } from '../../protocols/openai/request.ts';
@@ -27,14 +28,16 @@ export interface AttemptOptions {
   fresh: boolean;
   /** It decides whether a fenced endpoint is well again. */
   trial: boolean;
-  host: RelayHost;
-  clock: Clock;
-  timers: Timers;
-  spanId: () => string;
-  /** Called when the body of a stream has begun, and nothing is committed yet. */
-  onBegun: () => void;
-  /** Called once, when the endpoint's side is over: the place is given back then. */
-  onOver: (attempt: Attempt) => void;
+  host: AttemptHost;
+  deps: { clock: Clock; timers: Timers; random: Random };
+}
+
+/** Whom an attempt tells how it goes, besides what its relay does. */
+export interface AttemptHost extends RelayHost {
+  /** The body of a stream has begun, and nothing is committed yet. */
+  begun(): void;
+  /** The endpoint's side is over, once: its place can be given back. */
+  over(attempt: Attempt): void;
 }
 
 /** One try at one endpoint: the request goes out, the answer goes to a relay, time limits are kept. */
@@ -44,11 +47,9 @@ export class Attempt implements UpstreamSink {
   readonly trial: boolean;
   readonly startedAt: number;
   readonly #x: Exchange;
-  readonly #host: RelayHost;
+  readonly #host: AttemptHost;
   readonly #clock: Clock;
   readonly #timers: Timers;
-  readonly #onBegun: () => void;
-  readonly #onOver: (attempt: Attempt) => void;
   readonly #request: UpstreamRequest;
   #flight: Flight | undefined;
   #relay: Relay | undefined;
@@ -67,18 +68,10 @@ export class Attempt implements UpstreamSink {
     this.trial = options.trial;
     this.#x = options.x;
     this.#host = options.host;
-    this.#clock = options.clock;
-    this.#timers = options.timers;
-    this.#onBegun = options.onBegun;
-    this.#onOver = options.onOver;
-    this.startedAt = this.#lastAt = options.clock.mono();
-    this.#request = upstreamRequest(
-      options.x,
-      options.backend,
-      options.endpoint,
-      options.fresh,
-      options.spanId,
-    );
+    this.#clock = options.deps.clock;
+    this.#timers = options.deps.timers;
+    this.startedAt = this.#lastAt = this.#clock.mono();
+    this.#request = upstreamRequest(options);
   }
 
   start(): void {
@@ -163,7 +156,7 @@ export class Attempt implements UpstreamSink {
     this.#bodyBegun = true;
     if (!this.#error) this.#relay!.onData(piece);
     else if (!this.#error.add(piece)) this.#hangUp();
-    if (first && this.#x.call!.stream && !this.#x.committed) this.#onBegun(); // other limits rule from here on
+    if (first && this.#x.call!.stream && !this.#x.committed) this.#host.begun(); // other limits rule from here on
   }
 
   onEnd(): void {
@@ -229,7 +222,7 @@ export class Attempt implements UpstreamSink {
     const now = this.#clock.mono();
     this.#x.upstreamMs += now - this.startedAt;
     this.endpoint.observe({ kind, trial: this.trial }, now);
-    this.#onOver(this);
+    this.#host.over(this);
   }
 }
 
@@ -244,15 +237,9 @@ function isEventStream(headers: UpstreamHeaders): boolean {
   return typeof type === 'string' && type.toLowerCase().startsWith('text/event-stream');
 }
 
-function upstreamRequest(
-  x: Exchange,
-  backend: Backend,
-  endpoint: Endpoint,
-  fresh: boolean,
-  spanId: () => string,
-): UpstreamRequest {
+function upstreamRequest({ x, backend, endpoint, fresh, deps }: AttemptOptions): UpstreamRequest {
   const call = x.call!;
-  const headers = upstreamHeaders(x, backend, spanId);
+  const headers = upstreamHeaders(x, backend, deps.random);
   if (call.protocol === 'openai') {
     return {
       method: 'POST',

@@ -1,3 +1,4 @@
+import type { Random } from '../../kernel/random.ts';
 import type { UpstreamHeaders } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Backend } from '../state/world.ts';
@@ -27,10 +28,9 @@ const KEPT_BACK = new Set([
   'alt-svc',
   'strict-transport-security',
 ]);
-const KEPT_BACK_PREFIXES = ['x-armature-', 'access-control-', 'x-ratelimit-'];
 
-/** What a request carries upstream. `spanId` names this attempt in the caller's trace. */
-export function upstreamHeaders(x: Exchange, backend: Backend, spanId: () => string): string[] {
+/** What a request carries upstream; this attempt gets a place of its own in the caller's trace. */
+export function upstreamHeaders(x: Exchange, backend: Backend, random: Random): string[] {
   const headers: string[] = [];
   for (const name of PASSED_ON) {
     const value = x.caller.header(name);
@@ -51,7 +51,7 @@ export function upstreamHeaders(x: Exchange, backend: Backend, spanId: () => str
   );
   headers.push('x-request-id', x.requestId);
   if (x.traceparent) {
-    headers.push('traceparent', `00-${x.traceparent.traceId}-${spanId()}-${x.traceparent.flags}`);
+    headers.push('traceparent', `00-${x.traceparent.traceId}-${spanId(random)}-${x.traceparent.flags}`);
     const state = x.caller.header('tracestate');
     if (state !== undefined) headers.push('tracestate', state);
   }
@@ -64,17 +64,18 @@ export function passedBack(headers: UpstreamHeaders): string[] {
   const passed: string[] = [];
   const named = namedByConnection(headers['connection']);
   for (const name in headers) {
-    if (
-      KEPT_BACK.has(name) ||
-      named?.includes(name) ||
-      KEPT_BACK_PREFIXES.some((prefix) => name.startsWith(prefix))
-    )
-      continue;
+    if (KEPT_BACK.has(name) || named?.includes(name) || isOurs(name)) continue;
     const value = headers[name];
     if (typeof value === 'string') passed.push(name, value);
     else for (const each of value ?? []) passed.push(name, each);
   }
   return passed;
+}
+
+function isOurs(name: string): boolean {
+  return (
+    name.startsWith('x-armature-') || name.startsWith('access-control-') || name.startsWith('x-ratelimit-')
+  );
 }
 
 /** Headers that are for the engine's own connection alone (RFC 9110, 7.6.1); undefined for the usual values. */
@@ -100,4 +101,13 @@ export function readTraceparent(header: string | undefined): { traceId: string; 
       : /^(?!ff)(?!00-.{53})[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/.exec(header);
   if (!match || /^0+$/.test(match[1]!) || /^0+$/.test(match[2]!) || header!.length > 512) return undefined;
   return { traceId: match[1]!, flags: match[3]! };
+}
+
+function spanId(random: Random): string {
+  const half = () =>
+    Math.floor(random.next() * 2 ** 32)
+      .toString(16)
+      .padStart(8, '0');
+  const id = half() + half();
+  return id === '0000000000000000' ? '0000000000000001' : id;
 }

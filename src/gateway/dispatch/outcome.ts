@@ -25,7 +25,7 @@ export interface AttemptFailure {
 /** Statuses that tell the caller what is wrong with its request. */
 const KEPT_STATUSES = new Set([400, 404, 409, 413, 415, 422]);
 /** Statuses by which an engine asks to be left alone for a while. */
-const COOL_STATUSES = new Set([408, 425, 429, 503]);
+const COOL_STATUSES = new Set([408, 425, 429, 503, 529]);
 /** How long, where it does not say. */
 const COOL_MS_DEFAULT = 1_000;
 

@@ -16,6 +16,7 @@ export class HttpCaller implements Caller {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #untakenMs: number;
+  readonly #closers: (() => void)[] = [];
   /** Holds the head back until its first piece, so that both leave in one write. */
   #corked = false;
 
@@ -25,10 +26,7 @@ export class HttpCaller implements Caller {
     this.#response = response;
     this.method = request.method ?? 'GET';
     this.target = readTarget(request.url ?? '/');
-    response.on('close', () => {
-      if (!response.writableFinished) this.onGone?.();
-    });
-    response.on('drain', () => this.onDrain?.());
+    response.on('close', () => this.#onClose());
   }
 
   header(name: string): string | undefined {
@@ -50,7 +48,8 @@ export class HttpCaller implements Caller {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
-    response.writeHead(status, [...headers, 'content-length', String(bytes)]);
+    headers.push('content-length', String(bytes));
+    response.writeHead(status, headers);
     // Head and a small body leave in one write when both are strings.
     if (typeof body !== 'string' && bytes <= JOINED_BYTES_MAX)
       response.end(body.toString('latin1'), 'latin1');
@@ -63,7 +62,8 @@ export class HttpCaller implements Caller {
     if (response.headersSent || response.destroyed) return;
     response.socket?.cork();
     this.#corked = true;
-    response.writeHead(status, headers as string[]);
+    response.writeHead(status, headers);
+    response.on('drain', () => this.onDrain?.());
   }
 
   write(piece: Buffer | string): boolean {
@@ -101,7 +101,12 @@ export class HttpCaller implements Caller {
 
   whenClosed(run: () => void): void {
     if (this.#response.closed) run();
-    else this.#response.on('close', run);
+    else this.#closers.push(run);
+  }
+
+  #onClose(): void {
+    if (!this.#response.writableFinished) this.onGone?.();
+    for (const run of this.#closers) run();
   }
 }
 

@@ -149,7 +149,7 @@ export class Listener {
     if (this.#answerHealth(caller)) return;
     this.#sockets.set(request.socket, true);
     this.#open.set(response, request);
-    response.on('close', () => this.#open.delete(response));
+    caller.whenClosed(() => this.#open.delete(response));
     if (this.#stopping) response.shouldKeepAlive = false;
     if (isForeignPage(request, this.#options.guarded())) {
       path.refuseUnread(caller, forbiddenOrigin());
@@ -234,7 +234,7 @@ class LingeringCaller extends HttpCaller {
     this.#timers = timers;
   }
 
-  override respond(status: number, headers: readonly string[], body: Buffer | string): void {
+  override respond(status: number, headers: string[], body: Buffer | string): void {
     const reply = this.#reply;
     reply.writeHead(status, [
       ...headers,

@@ -114,6 +114,7 @@ export class World {
     }
     this.read(this.#readings);
     for (const name of this.#lines.keys()) this.#wakeByName(name);
+    this.#forgetNames();
   }
 
   /** Takes control's readings of health; they arrive beside snapshots, whole each time. */
@@ -167,6 +168,15 @@ export class World {
 
   close(): void {
     for (const endpoint of this.endpoints.values()) endpoint.transport.close();
+  }
+
+  /** Lets go of what was kept for names that the configuration has no more, so that changes leave nothing behind. */
+  #forgetNames(): void {
+    for (const [name, line] of this.#lines)
+      if (!this.backends.has(name) && line.length === 0) this.#lines.delete(name);
+    for (const name of this.#budgets.keys()) if (!this.routes.has(name)) this.#budgets.delete(name);
+    for (const [name, { count }] of this.#waiting)
+      if (!this.routes.has(name) && count === 0) this.#waiting.delete(name);
   }
 
   #wakeByName(name: string): void {
