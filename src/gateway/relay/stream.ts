@@ -121,8 +121,8 @@ export class StreamRelay implements Relay {
       return false;
     }
     if (kind === 'empty') return false; // heartbeats only after the commit point
-    if (kind === 'done') this.#done = true;
-    if (kind === 'content' || this.#heldBytes + event.length > HELD_BYTES_MAX) {
+    // A stream may end without a word: that is its answer.
+    if (kind === 'content' || kind === 'done' || this.#heldBytes + event.length > HELD_BYTES_MAX) {
       this.#commit();
       return true;
     }
