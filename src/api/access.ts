@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { ErrorCode } from '../kernel/errors.ts';
+import { isLoopback } from '../kernel/listen-address.ts';
 
 /** Who may do what at the admin listener. */
 
@@ -109,12 +110,6 @@ function sameOrigin(origin: string, host: string): boolean {
   const [, scheme] = /^(https?):\/\//.exec(origin) ?? [];
   if (scheme === undefined || !URL.canParse(origin)) return false;
   return new URL(origin).host === new URL(`${scheme}://${host}`).host;
-}
-
-/** Whether a host reaches this machine alone. */
-function isLoopback(host: string): boolean {
-  const bare = host.toLowerCase().replace(/^\[|\]$/g, '');
-  return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);
 }
 
 function forbidden(message: string): Refusal {

@@ -1,3 +1,4 @@
+import { hostAndPort, isLoopback } from '../kernel/listen-address.ts';
 import type { Notice } from './faults.ts';
 import { checkModels } from './model-checks.ts';
 import { nearest } from './nearest.ts';
@@ -107,14 +108,13 @@ function checkNames(document: Record<string, unknown>, findings: Findings): void
   }
 }
 
-/** `localhost`, 127.0.0.0/8 or ::1. Any other name may stand for an address that others reach. */
-export function isLoopback(listen: string): boolean {
-  const host = listen.slice(0, listen.lastIndexOf(':')).replace(/^\[|\]$/g, '');
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+/** Whether what listens at this `HOST:PORT` is reached from this machine alone. */
+export function isKeptToLoopback(listen: string): boolean {
+  return isLoopback(hostAndPort(listen).host);
 }
 
 function checkListeners({ gateway, admin, tenants }: Settings, findings: Findings): void {
-  if (!isLoopback(gateway.listen) && tenants === undefined && !findings.leftOut.has('tenants')) {
+  if (!isKeptToLoopback(gateway.listen) && tenants === undefined && !findings.leftOut.has('tenants')) {
     const message = `${gateway.listen} can be reached from other machines, and without tenants anybody may call`;
     const hint = 'add tenants with keys, or listen on 127.0.0.1';
     findings.fault('contradiction', ['gateway', 'listen'], message, {
@@ -123,7 +123,7 @@ function checkListeners({ gateway, admin, tenants }: Settings, findings: Finding
       hint,
     });
   }
-  if (!isLoopback(admin.listen) && admin.tokens.length === 0 && !findings.leftOut.has('admin.tokens')) {
+  if (!isKeptToLoopback(admin.listen) && admin.tokens.length === 0 && !findings.leftOut.has('admin.tokens')) {
     const message = `${admin.listen} can be reached from other machines, and without admin.tokens anybody may change everything`;
     const hint = 'add admin.tokens, or listen on 127.0.0.1';
     findings.fault('contradiction', ['admin', 'listen'], message, {

@@ -5,6 +5,7 @@ import { makeApp } from '../api/app.ts';
 import { adminListener } from '../api/listener.ts';
 import { LedgerService } from '../events/ledger.ts';
 import { systemClock } from '../kernel/clock.ts';
+import { hostAndPort } from '../kernel/listen-address.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { systemTimers } from '../kernel/timers.ts';
 import { listen } from '../links/listen.ts';
@@ -128,13 +129,13 @@ async function listenForAdmins(place: Place, control: Control, ledger: LedgerSer
     ...timing,
   });
   const { listen: address, tls } = control.effective.settings.admin;
-  const colon = address.lastIndexOf(':');
-  const listenHost = address.slice(0, colon);
+  const { host, port } = hostAndPort(address);
+  const listenHost = address.slice(0, address.lastIndexOf(':')); // as a Host header has it, brackets and all
   const localToken = adminToken(place.data);
   const surface = surfaceOf({ control, ledger, keys, clock: systemClock, file: place.file });
   return adminListener({
-    host: listenHost.replace(/^\[|\]$/g, ''),
-    port: Number(address.slice(colon + 1)),
+    host,
+    port,
     tls,
     access: () => ({ listenHost, localToken, tokens: control.effective.settings.admin.tokens }),
     app: makeApp(surface, log),

@@ -1,4 +1,4 @@
-import { isLoopback } from '../config/checks.ts';
+import { isKeptToLoopback } from '../config/checks.ts';
 import type { Fault } from '../config/faults.ts';
 import type { Settings } from '../config/schema/index.ts';
 
@@ -16,10 +16,10 @@ export function unguarded(began: Settings, next: Settings, file: string): Fault[
     message: `cannot be taken away while ${listen} is listened on, which other machines can reach: start Armature again to change both`,
   });
   const faults: Fault[] = [];
-  if (!isLoopback(began.gateway.listen) && next.tenants === undefined) {
+  if (!isKeptToLoopback(began.gateway.listen) && next.tenants === undefined) {
     faults.push(fault('tenants', began.gateway.listen));
   }
-  if (!isLoopback(began.admin.listen) && next.admin.tokens.length === 0) {
+  if (!isKeptToLoopback(began.admin.listen) && next.admin.tokens.length === 0) {
     faults.push(fault('admin.tokens', began.admin.listen));
   }
   return faults;

@@ -201,7 +201,7 @@ export class Path {
     this.finish(x);
   }
 
-  /** An error, as the caller's protocol tells it; inside a committed stream, as an event. */
+  /** An error, as the caller's protocol tells it; for an answer that has begun, see Delivery.breakOff. */
   refuse(x: Exchange, failure: Failure): void {
     if (x.over) return;
     x.failure = failure;

@@ -1,6 +1,6 @@
+import { isOpenaiError } from '../protocols/openai/errors.ts';
 import { passedBack } from './dispatch/headers.ts';
 import type { AttemptFailure } from './dispatch/outcome.ts';
-import { speaksOpenai } from './dispatch/outcome.ts';
 import type { Exchange } from './exchange.ts';
 import { fixedAnswer } from './own-answers.ts';
 import type { Path } from './path.ts';
@@ -137,7 +137,7 @@ function isSequence(x: Exchange): boolean {
 
 /** The engine says what is wrong with the request: its status and reason go to the caller. */
 function answerKept(path: Path, x: Exchange, kept: NonNullable<AttemptFailure['kept']>): void {
-  const readable = x.call!.protocol === 'oip' ? isOipError(kept.body) : speaksOpenai(kept.body);
+  const readable = x.call!.protocol === 'oip' ? isOipError(kept.body) : isOpenaiError(kept.body);
   if (!readable) {
     path.refuse(x, x.failure!);
     return;

@@ -4,8 +4,8 @@ import type {
   Settings,
   SimBackendSettings,
 } from '../config/schema/index.ts';
+import { hostAndPort } from '../kernel/listen-address.ts';
 import type { HostGiven, PartSpec } from '../links/messages.ts';
-import { hostAndPort } from './ports.ts';
 
 /** How long a part may take to leave when nothing runs in it any more. */
 const LEAVE_MS = 5000;

@@ -1,10 +1,5 @@
 import { createServer, type Server } from 'node:net';
-
-/** `HOST:PORT` of the configuration; IPv6 hosts stand in brackets. */
-export function hostAndPort(address: string): { host: string; port: number } {
-  const colon = address.lastIndexOf(':');
-  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) };
-}
+import { hostAndPort } from '../kernel/listen-address.ts';
 
 /**
  * Tries to listen at every address by itself, all at once, and gives what is wrong in words, or undefined. Workers share

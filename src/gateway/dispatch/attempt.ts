@@ -59,7 +59,7 @@ export class Attempt implements UpstreamSink {
   #bodyBegun = false;
   #paused = false;
   #lingers = false;
-  #lingerTimer: TimerHandle;
+  #graceTimer: TimerHandle;
   over = false;
 
   constructor(options: AttemptOptions) {
@@ -114,7 +114,7 @@ export class Attempt implements UpstreamSink {
   linger(): void {
     if (this.over) return;
     this.#lingers = true;
-    this.#lingerTimer = this.#timers.set(LINGER_MS, () => {
+    this.#graceTimer = this.#timers.set(LINGER_MS, () => {
       this.#flight?.abort();
       this.#close('success');
     });
@@ -137,7 +137,7 @@ export class Attempt implements UpstreamSink {
     const { call } = this.#x;
     if (status < 200 || status > 299) {
       this.#error = new ErrorAnswer(status, headers);
-      this.#lingerTimer = this.#timers.set(ERROR_MS_MAX, () => this.#hangUp());
+      this.#graceTimer = this.#timers.set(ERROR_MS_MAX, () => this.#hangUp());
       return;
     }
     const streamed = call!.stream && isEventStream(headers) && !isEncoded(headers);
@@ -218,7 +218,7 @@ export class Attempt implements UpstreamSink {
   #close(kind: 'success' | 'failure' | 'abandoned'): void {
     if (this.over) return;
     this.over = true;
-    this.#timers.clear(this.#lingerTimer);
+    this.#timers.clear(this.#graceTimer);
     const now = this.#clock.mono();
     this.#x.upstreamMs += now - this.startedAt;
     this.endpoint.observe({ kind, trial: this.trial }, now);

@@ -1,6 +1,6 @@
 import type { Dialect } from '../../backends/contracts.ts';
 import type { Failure } from '../../kernel/errors.ts';
-import { engineMessage, isOpenaiError } from '../../protocols/openai/errors.ts';
+import { engineMessage } from '../../protocols/openai/errors.ts';
 import type { TransportError, UpstreamHeaders } from '../contracts.ts';
 
 /** Why an attempt gave no answer, and what follows from it. */
@@ -183,11 +183,6 @@ export function fromBrokenAnswer(code: string, message: string): AttemptFailure 
     counts: true,
     failure: { code: 'backend_error', message, phase: 'sent' },
   };
-}
-
-/** Whether an engine's error body can go to an OpenAI client unchanged. */
-export function speaksOpenai(body: Buffer): boolean {
-  return isOpenaiError(body);
 }
 
 /** Seconds, or an HTTP date; undefined for what is neither. */

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import { isIPv4, Server as NetServer, type Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { Failure } from '../../kernel/errors.ts';
+import { hostAndPort, isLoopback } from '../../kernel/listen-address.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { BufferBudget } from '../buffer-budget.ts';
 import { drainingFailure } from '../failures.ts';
@@ -78,18 +79,13 @@ export class Listener {
 
   /** Resolves once it listens. Several workers listen on one port. */
   async listen(): Promise<void> {
-    const { listen } = this.#options;
-    const colon = listen.lastIndexOf(':');
-    const host = listen.slice(0, colon).replace(/^\[|\]$/g, '');
+    const { host, port } = hostAndPort(this.#options.listen);
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
-      this.#server.listen(
-        { host, port: Number(listen.slice(colon + 1)), reusePort: true, backlog: 4096 },
-        () => {
-          this.#server.off('error', reject);
-          resolve();
-        },
-      );
+      this.#server.listen({ host, port, reusePort: true, backlog: 4096 }, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
     });
   }
 
@@ -289,12 +285,6 @@ function isForeignPage(request: IncomingMessage, guarded: boolean): boolean {
   if (!URL.canParse(origin)) return true;
   const { hostname, host } = new URL(origin);
   return !isLoopback(hostname) && !(guarded && host === request.headers.host);
-}
-
-function isLoopback(hostname: string): boolean {
-  return (
-    hostname === 'localhost' || hostname === '[::1]' || (isIPv4(hostname) && hostname.startsWith('127.'))
-  );
 }
 
 function forbiddenOrigin(): Failure {
