@@ -1,4 +1,5 @@
 import type { Outcome, Step } from '../events/contracts.ts';
+import type { Bagged } from '../kernel/bag.ts';
 import type { Failure } from '../kernel/errors.ts';
 import type { Priority } from '../kernel/priorities.ts';
 import { Scope } from '../kernel/scope.ts';
@@ -11,7 +12,8 @@ import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route, Target } from './state/world.ts';
 
 /** One request on its way through the path: what is known of it, and what it has taken. */
-export class Exchange {
+export class Exchange implements Bagged {
+  slot = -1;
   readonly caller: Caller;
   /** Everything it takes is given back when this closes. */
   readonly scope = new Scope();

@@ -1,4 +1,5 @@
 import type { Step } from '../events/contracts.ts';
+import { Bag } from '../kernel/bag.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Failure } from '../kernel/errors.ts';
 import { idMaker } from '../kernel/ids.ts';
@@ -49,7 +50,7 @@ export interface PathDeps {
 /** The request path: listen -> identify -> parse -> admit -> plan -> dispatch -> relay -> settle -> record. */
 export class Path {
   readonly deps: PathDeps;
-  readonly running = new Set<Exchange>();
+  readonly running = new Bag<Exchange>();
   /** A drain has begun: whoever sends traffic here should stop. */
   unready = false;
   /** Requests are refused as `draining`. */

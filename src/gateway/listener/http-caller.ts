@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Bagged } from '../../kernel/bag.ts';
 import type { Caller, HeaderList } from '../contracts.ts';
 
 const EMPTY = Buffer.alloc(0);
@@ -7,36 +9,35 @@ const JOINED_BYTES_MAX = 16 * 1024;
 const UNTAKEN_MS_MAX = 60_000;
 
 /** A caller on a node:http connection. */
-export class HttpCaller implements Caller {
+export class HttpCaller implements Caller, Bagged {
+  slot = -1;
   readonly method: string;
   readonly target: string;
   body: Buffer = EMPTY;
   onGone: (() => void) | undefined;
   onDrain: (() => void) | undefined;
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
   readonly #untakenMs: number;
   readonly #closers: (() => void)[] = [];
-  /** Holds the head back until its first piece, so that both leave in one write. */
-  #corked = false;
 
   constructor(request: IncomingMessage, response: ServerResponse, untakenMs = UNTAKEN_MS_MAX) {
     this.#untakenMs = untakenMs;
-    this.#request = request;
-    this.#response = response;
+    this.request = request;
+    this.response = response;
     this.method = request.method ?? 'GET';
     this.target = readTarget(request.url ?? '/');
     response.on('close', () => this.#onClose());
   }
 
   header(name: string): string | undefined {
-    const value = this.#request.headers[name];
+    const value = this.request.headers[name];
     return Array.isArray(value) ? value.join(', ') : value;
   }
 
   headerCount(name: string): number {
-    if (this.#request.headers[name] === undefined) return 0;
-    const raw = this.#request.rawHeaders;
+    if (this.request.headers[name] === undefined) return 0;
+    const raw = this.request.rawHeaders;
     let count = 0;
     for (let i = 0; i < raw.length; i += 2) {
       if (raw[i]!.length === name.length && raw[i]!.toLowerCase() === name) count++;
@@ -45,7 +46,7 @@ export class HttpCaller implements Caller {
   }
 
   respond(status: number, headers: HeaderList, body: Buffer | string): void {
-    const response = this.#response;
+    const response = this.response;
     if (response.headersSent || response.destroyed) return;
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
     headers.push('content-length', String(bytes));
@@ -58,39 +59,33 @@ export class HttpCaller implements Caller {
   }
 
   open(status: number, headers: HeaderList): void {
-    const response = this.#response;
+    const response = this.response;
     if (response.headersSent || response.destroyed) return;
-    response.socket?.cork();
-    this.#corked = true;
+    const { socket } = response;
+    if (socket) {
+      socket.cork();
+      process.nextTick(uncork, socket);
+    }
     response.writeHead(status, headers);
     response.on('drain', () => this.onDrain?.());
   }
 
   write(piece: Buffer | string): boolean {
-    const taken = this.#response.write(piece);
-    if (this.#corked) {
-      this.#corked = false;
-      this.#response.socket?.uncork();
-    }
-    return taken;
+    return this.response.write(piece);
   }
 
   end(): void {
-    this.#response.end();
-    if (this.#corked) {
-      this.#corked = false;
-      this.#response.socket?.uncork();
-    }
+    this.response.end();
     this.#awaitTaking();
   }
 
   destroy(): void {
-    this.#response.destroy();
+    this.response.destroy();
   }
 
   /** Who never reads would else keep the connection, and the room of its body, for ever. Any progress begins it anew. */
   #awaitTaking(): void {
-    const response = this.#response;
+    const response = this.response;
     const { socket } = response;
     if (!socket || response.writableLength === 0) return;
     response.setTimeout(this.#untakenMs, () => response.destroy());
@@ -100,14 +95,19 @@ export class HttpCaller implements Caller {
   }
 
   whenClosed(run: () => void): void {
-    if (this.#response.closed) run();
+    if (this.response.closed) run();
     else this.#closers.push(run);
   }
 
   #onClose(): void {
-    if (!this.#response.writableFinished) this.onGone?.();
+    if (!this.response.writableFinished) this.onGone?.();
     for (const run of this.#closers) run();
   }
+}
+
+/** Head and first pieces of an answer, written in one turn, leave in one piece. */
+function uncork(socket: Socket): void {
+  socket.uncork();
 }
 
 /** Path and query of a request line, which may name the host as well (RFC 9112, 3.2.2). */

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { Server as NetServer, type Socket } from 'node:net';
+import { Bag } from '../../kernel/bag.ts';
 import type { Failure } from '../../kernel/errors.ts';
 import { hostAndPort, isLoopback } from '../../kernel/listen-address.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
@@ -43,7 +44,7 @@ export class Listener {
   readonly #options: ListenerOptions;
   #tls: ListenerOptions['tls'];
   /** Exchanges that have begun and are not over: a body may still be coming, or an answer still leaving. */
-  readonly #open = new Map<ServerResponse, IncomingMessage>();
+  readonly #open = new Bag<HttpCaller>();
   /** Connections that stand, and whether each has carried a request. */
   readonly #sockets = new Map<Socket, boolean>();
   #stopping = false;
@@ -105,17 +106,17 @@ export class Listener {
   /** Takes no more connections, closes those that are idle, and lets every other one end with its answer. */
   stop(): void {
     this.#stopping = true;
-    for (const response of this.#open.keys()) response.shouldKeepAlive = false;
+    for (const { response } of this.#open) response.shouldKeepAlive = false;
     // http's own close would cut off answers that are written and not yet taken by a slow reader.
     NetServer.prototype.close.call(this.#server);
-    const busy = new Set([...this.#open.values()].map((request) => request.socket));
+    const busy = new Set([...this.#open].map(({ request }) => request.socket));
     // A new connection is spared: its first request may be here already, and is told that this gateway drains.
     for (const [socket, used] of this.#sockets) if (used && !busy.has(socket)) socket.destroy();
   }
 
   /** Refuses those whose body has not come whole yet: the drain is over. */
   refuseUnread(): void {
-    for (const [response, request] of this.#open) {
+    for (const { response, request } of this.#open) {
       if (request.complete || response.headersSent) continue;
       this.#options.path.refuseUnread(
         new LingeringCaller(request, response, this.#options.timers),
@@ -144,8 +145,8 @@ export class Listener {
     const caller = new HttpCaller(request, response);
     if (this.#answerHealth(caller)) return;
     this.#sockets.set(request.socket, true);
-    this.#open.set(response, request);
-    caller.whenClosed(() => this.#open.delete(response));
+    this.#open.add(caller);
+    caller.whenClosed(() => this.#open.delete(caller));
     if (this.#stopping) response.shouldKeepAlive = false;
     if (isForeignPage(request, this.#options.guarded())) {
       path.refuseUnread(caller, forbiddenOrigin());
