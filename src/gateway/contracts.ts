@@ -111,6 +111,34 @@ export interface Leases {
   onFree: ((key: string) => void) | undefined;
 }
 
+/** Hears what a request's caller is given, without changing it: for what is kept of an answer, or shared with others. */
+export interface AnswerListener {
+  /** A whole document. */
+  whole(status: number, headers: UpstreamHeaders, body: Buffer): void;
+  /** A piece of a stream, or of a document too long to be held. */
+  piece(bytes: Buffer | string): void;
+  /** The answer that came in pieces is whole. */
+  done(): void;
+}
+
+/** What one answered attempt took: what limits, predictions and choices learn from. */
+export interface ServedSample {
+  /** Set for a stream: from sending to its first content, milliseconds. */
+  firstTokenMs: number | undefined;
+  /** From sending to the end, milliseconds. */
+  totalMs: number;
+  /** As the engine counted them, or as they were reckoned where it did not. */
+  tokensIn: number;
+  tokensOut: number;
+  /** Whether the engine said how many tokens there were. */
+  counted: boolean;
+  /** Reckoned tokens at the endpoint when this one was sent, itself included; and requests. */
+  tokensInFlight: number;
+  inflight: number;
+  /** What was asked: classes of requests are not compared with one another. */
+  kind: 'chat' | 'completions' | 'embeddings' | 'tensors';
+}
+
 /** How a request ended, as far as its record is concerned. */
 export interface EndedRequest {
   id: string;

@@ -9,6 +9,9 @@ import { STREAM_TYPE } from './own-answers.ts';
 import type { Path } from './path.ts';
 import { recover } from './recover.ts';
 
+/** Weight of a new answer in the mean length of a route's answers. */
+const USUAL_WEIGHT = 0.1;
+
 /** Brings the answer of one attempt to the caller, and tells the path how it went. */
 export class Delivery implements AttemptHost {
   readonly #path: Path;
@@ -23,10 +26,11 @@ export class Delivery implements AttemptHost {
     this.#path.watchTime(this.#x);
   }
 
-  over({ endpoint, backend }: Attempt): void {
-    const { leases, watch, world } = this.#path.deps;
+  over(attempt: Attempt): void {
+    const { endpoint, backend } = attempt;
+    const { watch, world } = this.#path.deps;
     watch.changed(endpoint, this.#x.id);
-    leases.give(endpoint.key);
+    endpoint.give(attempt.tokens);
     world.forgetIfIdle(endpoint);
     const present = world.backends.get(backend.name);
     if (present && present.line.length > 0) world.wake(present);
@@ -39,6 +43,7 @@ export class Delivery implements AttemptHost {
     x.streaming = contentType !== undefined;
     x.status = 200;
     x.firstContentAt = clock.mono();
+    if (x.attempt) x.attempt.firstContentAt = x.firstContentAt;
     if (x.degraded !== undefined) metrics.degraded.of(x.route!.name, x.degraded).add();
     this.#path.step(x, 'answer', 'committed', {});
     const passed = passedBack(headers);
@@ -65,7 +70,9 @@ export class Delivery implements AttemptHost {
 
   write(piece: Buffer | string): void {
     const x = this.#x;
-    if (!x.over && !x.caller.write(piece)) x.attempt?.pause();
+    if (x.over) return;
+    x.listener?.piece(piece);
+    if (!x.caller.write(piece)) x.attempt?.pause();
   }
 
   respond(headers: UpstreamHeaders, body: Buffer): void {
@@ -74,9 +81,11 @@ export class Delivery implements AttemptHost {
     x.status = 200;
     x.firstContentAt = this.#path.deps.clock.mono();
     x.outcome = this.#outcome();
+    this.#learn(x.attempt!);
     if (x.degraded !== undefined) this.#path.deps.metrics.degraded.of(x.route!.name, x.degraded).add();
     const passed = passedBack(headers);
     this.#path.addHeaders(x, passed);
+    x.listener?.whole(200, headers, body);
     x.caller.respond(200, passed, body);
     this.#path.step(x, 'answer', 'answered', { bytes: body.length });
     this.#path.finish(x);
@@ -91,7 +100,9 @@ export class Delivery implements AttemptHost {
     const x = this.#x;
     if (x.over) return;
     x.outcome = this.#outcome();
+    this.#learn(x.attempt!);
     x.attempt?.linger();
+    x.listener?.done();
     x.caller.end();
     this.#path.step(x, 'answer', 'answered', {});
     this.#path.finish(x);
@@ -121,6 +132,35 @@ export class Delivery implements AttemptHost {
     } else x.caller.destroy(); // a document cut short must be seen to be so
     path.step(x, 'answer', failure.code, { phase: 'committed' });
     path.finish(x);
+  }
+
+  /** Tells what the answered attempt took. */
+  #learn(attempt: Attempt): void {
+    const x = this.#x;
+    const call = x.call!;
+    const now = this.#path.deps.clock.mono();
+    const { startedAt, firstContentAt, tokensInFlight, inflight } = attempt;
+    const streamed = x.streaming && firstContentAt !== undefined;
+    attempt.endpoint.served(
+      {
+        firstTokenMs: streamed ? firstContentAt - startedAt : undefined,
+        totalMs: now - startedAt,
+        tokensIn: x.tokensIn ?? x.cost.tokensIn,
+        tokensOut: x.tokensOut ?? x.cost.tokensOut,
+        counted: x.tokensIn !== undefined,
+        tokensInFlight,
+        inflight,
+        kind: call.protocol === 'oip' ? 'tensors' : call.kind,
+      },
+      now,
+    );
+    const { usualOut } = x.route!;
+    if (x.tokensOut !== undefined && x.degraded === undefined) {
+      usualOut.value =
+        usualOut.value === undefined
+          ? x.tokensOut
+          : usualOut.value + USUAL_WEIGHT * (x.tokensOut - usualOut.value);
+    }
   }
 
   #outcome(): 'ok' | 'degraded' {

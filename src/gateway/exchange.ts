@@ -6,7 +6,8 @@ import { Scope } from '../kernel/scope.ts';
 import type { TimerHandle } from '../kernel/timers.ts';
 import type { Snapshot } from '../links/messages.ts';
 import type { Call } from './call.ts';
-import type { Caller } from './contracts.ts';
+import type { AnswerListener, Caller } from './contracts.ts';
+import type { Cost } from './cost.ts';
 import type { Attempt } from './dispatch/attempt.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route, Target } from './state/world.ts';
@@ -39,6 +40,13 @@ export class Exchange implements Bagged {
   traceparent: { traceId: string; flags: string } | undefined;
   /** Monotonic. A whole answer, or the first content of a stream, is due by then. */
   deadlineAt = Number.POSITIVE_INFINITY;
+
+  /** What it is reckoned to take of an engine; set once it is admitted. */
+  cost: Cost = { tokensIn: 0, tokensOut: 1 };
+  /** Tokens that a rung lets its answer have at most. */
+  outputTokensMax: number | undefined;
+  /** Sees the answer that the caller gets. */
+  listener: AnswerListener | undefined;
 
   /** Targets that it may go to now: the route's, or the one backend of a rung. */
   targets: readonly Target[] = [];

@@ -10,6 +10,7 @@ import { admit } from './admit.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import { type Call, readCall } from './call.ts';
 import type { Caller, FactSink, Leases } from './contracts.ts';
+import { reckonCost, weightOf } from './cost.ts';
 import { Delivery } from './delivery.ts';
 import { Attempt } from './dispatch/attempt.ts';
 import { readTraceparent } from './dispatch/headers.ts';
@@ -128,6 +129,7 @@ export class Path {
       this.refuse(x, refused);
       return;
     }
+    x.cost = reckonCost(call, x.caller.body.length, route.usualOut.value);
     x.targets = route.targets[call.protocol];
     x.lookedUpIn = world.snapshot;
     if (x.targets.length === 0) {
@@ -135,6 +137,11 @@ export class Path {
       return;
     }
     route.retries.observe({ budget: route.settings.retry.budget });
+    this.#begin(x, call);
+  }
+
+  /** It is admitted: an answer is looked for. */
+  #begin(x: Exchange, call: Call): void {
     if (call.protocol === 'oip' && call.request?.sequence) this.#planSequence(x, call.request.sequence);
     else this.plan(x, false);
   }
@@ -162,7 +169,7 @@ export class Path {
   /** Once more at the same endpoint, on a fresh connection; the place it had there is free again. */
   repeat(x: Exchange, backend: Backend, endpoint: Endpoint): void {
     const now = this.deps.clock.mono();
-    if (endpoint.waitMs(now) === 0 && this.deps.leases.take(endpoint.key, backend.line.length + 1)) {
+    if (endpoint.waitMs(now) === 0 && endpoint.take(weightOf(x.cost), backend.line.length + 1)) {
       this.#dispatch(x, backend, endpoint, true);
     } else this.plan(x, false);
   }

@@ -2,7 +2,7 @@ import type { Random } from '../kernel/random.ts';
 import type { Reason } from '../policies/contracts.ts';
 import { targetByWeight } from '../policies/target-by-weight/index.ts';
 import { readOf, twoChoices } from '../policies/two-choices/index.ts';
-import type { Leases } from './contracts.ts';
+import { weightOf } from './cost.ts';
 import type { Exchange } from './exchange.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Target } from './state/world.ts';
@@ -15,7 +15,6 @@ export type Plan =
 
 export interface PlanDeps {
   random: Random;
-  leases: Leases;
 }
 
 /** Draws that are kept, so that the decision can be replayed. */
@@ -89,22 +88,22 @@ function chooseTarget(x: Exchange, targets: readonly Target[], random: Random, n
 function chooseEndpoint(
   x: Exchange,
   usable: readonly Endpoint[],
-  { random, leases }: PlanDeps,
+  { random }: PlanDeps,
   now: number,
   waiting: number,
 ): Endpoint | undefined {
   if (usable.length === 1) {
     const only = usable[0]!;
-    return leases.take(only.key, waiting) ? only : undefined;
+    return only.take(weightOf(x.cost), waiting) ? only : undefined;
   }
   const roomy = usable.filter((endpoint) => endpoint.hasRoom);
-  if (roomy.length === 0) return usable.find((endpoint) => leases.take(endpoint.key, waiting));
+  if (roomy.length === 0) return usable.find((endpoint) => endpoint.take(weightOf(x.cost), waiting));
   const kept = new KeptRandom(random);
   const input = { session: x.session, endpoints: roomy };
   const decision = twoChoices.decide(input, now, kept);
   const endpoint = roomy[decision.choice]!;
   note(x, now, decision.reason, twoChoices, readOf(input, decision), kept.draws);
-  return leases.take(endpoint.key, waiting) ? endpoint : undefined;
+  return endpoint.take(weightOf(x.cost), waiting) ? endpoint : undefined;
 }
 
 function note(

@@ -5,14 +5,13 @@ import { type Priority, priorities } from '../kernel/priorities.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
 import type { Snapshot, WorkerState } from '../links/messages.ts';
-import { type GaugeReadings, workerMetrics } from '../telemetry/metrics.ts';
-import { BufferBudget } from './buffer-budget.ts';
+import type { GaugeReadings } from '../telemetry/metrics.ts';
+import { assembleGateway } from './assemble.ts';
+import type { BufferBudget } from './buffer-budget.ts';
 import { type ControlLink, openControlLink } from './control-link.ts';
-import { EndpointWatch } from './endpoint-watch.ts';
 import { Listener } from './listener/index.ts';
-import { Path } from './path.ts';
-import { Sequences } from './sequences.ts';
-import { World } from './state/world.ts';
+import type { Path } from './path.ts';
+import type { World } from './state/world.ts';
 import { openHttp1 } from './transport/http1/index.ts';
 
 export interface WorkerOptions {
@@ -39,7 +38,7 @@ export class Worker {
   readonly #link: ControlLink;
   readonly #world: World;
   readonly #path: Path;
-  readonly #buffers = new BufferBudget();
+  readonly #buffers: BufferBudget;
   readonly #registry = new Registry();
   #listener: Listener | undefined;
   #unready = false;
@@ -64,22 +63,20 @@ export class Worker {
       },
     });
     const { leases, facts } = this.#link;
-    this.#world = new World({ clock, random, timers, leases, openTransport: openHttp1 });
-    const metrics = workerMetrics(this.#registry, () => this.#gauges());
-    const watch = new EndpointWatch({ clock, random, facts, world: this.#world });
-    this.#path = new Path({
+    const { world, path, buffers, metrics } = assembleGateway({
       clock,
       random,
       timers,
-      world: this.#world,
       leases,
-      metrics,
       facts,
-      buffers: this.#buffers,
-      sequences: new Sequences(),
-      watch,
+      openTransport: openHttp1,
+      registry: this.#registry,
+      gauges: () => this.#gauges(),
       version: options.version,
     });
+    this.#world = world;
+    this.#path = path;
+    this.#buffers = buffers;
     this.#stopLoopSampling = sampleLoop(clock, timers, (seconds) =>
       metrics.loopDelaySeconds.observe(seconds),
     );

@@ -1,7 +1,8 @@
 import { Registry } from 'prom-client';
 import { settingsSchema } from '../../src/config/schema/index.ts';
 import type { Fact, RequestRecord } from '../../src/events/contracts.ts';
-import { BufferBudget } from '../../src/gateway/buffer-budget.ts';
+import { assembleGateway } from '../../src/gateway/assemble.ts';
+import type { BufferBudget } from '../../src/gateway/buffer-budget.ts';
 import type {
   Caller,
   FactSink,
@@ -12,14 +13,11 @@ import type {
   UpstreamRequest,
   UpstreamSink,
 } from '../../src/gateway/contracts.ts';
-import { EndpointWatch } from '../../src/gateway/endpoint-watch.ts';
 import { soleLeases } from '../../src/gateway/leases/sole.ts';
-import { Path } from '../../src/gateway/path.ts';
-import { Sequences } from '../../src/gateway/sequences.ts';
-import { World } from '../../src/gateway/state/world.ts';
+import type { Path } from '../../src/gateway/path.ts';
+import type { World } from '../../src/gateway/state/world.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import { VirtualTime } from '../../src/kernel/virtual-time.ts';
-import { workerMetrics } from '../../src/telemetry/metrics.ts';
 
 /** A gateway worker without processes, sockets or a real clock: the path itself, whole, in virtual time. */
 
@@ -224,7 +222,7 @@ export class VirtualGateway {
   readonly registry = new Registry();
   readonly facts: Fact[] = [];
   readonly leases = soleLeases();
-  readonly buffers = new BufferBudget();
+  readonly buffers: BufferBudget;
   readonly world: World;
   readonly path: Path;
   /** By origin; may be changed at any time. */
@@ -239,38 +237,31 @@ export class VirtualGateway {
       wantsRecord: () => true,
       waiting: 0,
     };
-    const { time, leases } = this;
-    this.world = new World({
+    const { time, leases, registry } = this;
+    const { world, path, buffers } = assembleGateway({
       clock: time,
       random,
       timers: time,
       leases,
+      facts: sink,
       openTransport: (origin) =>
         new VirtualTransport((state) => {
           this.served.push(state);
           state.sink.onSent();
           (this.engines.get(origin) ?? never)(state);
         }, time),
-    });
-    const metrics = workerMetrics(this.registry, () => ({
-      endpoints: [],
-      queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
-      routes: [],
-      factsWaiting: 0,
-    }));
-    this.path = new Path({
-      clock: time,
-      random,
-      timers: time,
-      world: this.world,
-      leases,
-      metrics,
-      facts: sink,
-      buffers: this.buffers,
-      sequences: new Sequences(),
-      watch: new EndpointWatch({ clock: time, random, facts: sink, world: this.world }),
+      registry,
+      gauges: () => ({
+        endpoints: [],
+        queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
+        routes: [],
+        factsWaiting: 0,
+      }),
       version: '0.0.0',
     });
+    this.world = world;
+    this.path = path;
+    this.buffers = buffers;
     this.load(config);
   }
 

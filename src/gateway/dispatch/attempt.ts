@@ -5,6 +5,7 @@ import { oipPath } from '../../protocols/oip/paths.ts';
 import { rewriteOpenaiBody } from '../../protocols/openai/request.ts';
 import type { Call } from '../call.ts';
 import type { Flight, TransportError, UpstreamHeaders, UpstreamRequest, UpstreamSink } from '../contracts.ts';
+import { weightOf } from '../cost.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Relay, RelayHost } from '../relay/contracts.ts';
 import { StreamRelay } from '../relay/stream.ts';
@@ -46,6 +47,12 @@ export class Attempt implements UpstreamSink {
   readonly endpoint: Endpoint;
   readonly trial: boolean;
   readonly startedAt: number;
+  /** Tokens that it holds of the endpoint's place; and what was there when it was sent, itself included. */
+  readonly tokens: number;
+  readonly tokensInFlight: number;
+  readonly inflight: number;
+  /** When the first content came. */
+  firstContentAt: number | undefined;
   readonly #x: Exchange;
   readonly #host: AttemptHost;
   readonly #clock: Clock;
@@ -70,6 +77,9 @@ export class Attempt implements UpstreamSink {
     this.#host = options.host;
     this.#clock = options.deps.clock;
     this.#timers = options.deps.timers;
+    this.tokens = weightOf(options.x.cost);
+    this.tokensInFlight = options.endpoint.tokensInFlight;
+    this.inflight = options.endpoint.inflight;
     this.startedAt = this.#lastAt = this.#clock.mono();
     this.#request = upstreamRequest(options);
   }

@@ -1,6 +1,6 @@
 import type { Random } from '../../kernel/random.ts';
 import { Breaker, type BreakerObservation } from '../../policies/breaker/index.ts';
-import type { Leases, Transport } from '../contracts.ts';
+import type { Leases, ServedSample, Transport } from '../contracts.ts';
 
 /** The longest that an engine's `retry-after` is believed. */
 const COOL_MS_MAX = 300_000;
@@ -24,6 +24,8 @@ export class Endpoint {
   coolUntil = 0;
   /** The snapshot no longer names it: it ends with its last request. */
   retired = false;
+  /** Reckoned tokens of the requests that this worker has at it. */
+  tokensInFlight = 0;
   /** The events that fenced it, for the records of requests that meet it so. */
   cause: string | undefined;
 
@@ -57,6 +59,25 @@ export class Endpoint {
   get hasRoom(): boolean {
     return this.inflight < this.limit;
   }
+
+  /**
+   * Takes a place for a request that is reckoned at `tokens`; false where there is none. `waiting` is how many wait for one,
+   * this one included.
+   */
+  take(tokens: number, waiting: number): boolean {
+    if (!this.#leases.take(this.key, waiting)) return false;
+    this.tokensInFlight += tokens;
+    return true;
+  }
+
+  /** Gives the place back. */
+  give(tokens: number): void {
+    this.tokensInFlight -= tokens;
+    this.#leases.give(this.key);
+  }
+
+  /** An attempt was answered whole: what it took. */
+  served(_sample: ServedSample, _now: number): void {}
 
   /** Milliseconds until it may be used; 0 when it may now, Infinity when nobody knows. */
   waitMs(now: number): number {

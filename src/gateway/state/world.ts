@@ -39,6 +39,8 @@ export interface Route {
   retries: RetryBudget;
   /** Requests of this route that wait now; shared by all snapshots. */
   waiting: { count: number };
+  /** Tokens that its answers have had lately, a moving mean; undefined before the first. Shared by all snapshots. */
+  usualOut: { value: number | undefined };
 }
 
 export interface WorldDeps {
@@ -64,6 +66,7 @@ export class World {
   readonly #lines = new Map<string, WaitingLine>();
   readonly #budgets = new Map<string, RetryBudget>();
   readonly #waiting = new Map<string, { count: number }>();
+  readonly #usualOut = new Map<string, { value: number | undefined }>();
   #readings: Readings = { health: {} };
 
   constructor(deps: WorldDeps) {
@@ -101,6 +104,7 @@ export class World {
         targets: { openai: targetsOf(route, backends, 'openai'), oip: targetsOf(route, backends, 'oip') },
         retries: keep(this.#budgets, name, () => new RetryBudget()),
         waiting: keep(this.#waiting, name, () => ({ count: 0 })),
+        usualOut: keep(this.#usualOut, name, () => ({ value: undefined })),
       });
     }
     this.snapshot = snapshot;
@@ -175,6 +179,7 @@ export class World {
     for (const [name, line] of this.#lines)
       if (!this.backends.has(name) && line.length === 0) this.#lines.delete(name);
     for (const name of this.#budgets.keys()) if (!this.routes.has(name)) this.#budgets.delete(name);
+    for (const name of this.#usualOut.keys()) if (!this.routes.has(name)) this.#usualOut.delete(name);
     for (const [name, { count }] of this.#waiting)
       if (!this.routes.has(name) && count === 0) this.#waiting.delete(name);
   }

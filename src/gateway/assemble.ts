@@ -1,0 +1,53 @@
+import type { Registry } from 'prom-client';
+import type { Clock } from '../kernel/clock.ts';
+import type { Random } from '../kernel/random.ts';
+import type { Timers } from '../kernel/timers.ts';
+import { type GaugeReadings, type WorkerMetrics, workerMetrics } from '../telemetry/metrics.ts';
+import { BufferBudget } from './buffer-budget.ts';
+import type { FactSink, Leases, OpenTransport } from './contracts.ts';
+import { EndpointWatch } from './endpoint-watch.ts';
+import { Path } from './path.ts';
+import { Sequences } from './sequences.ts';
+import { World } from './state/world.ts';
+
+export interface GatewayParts {
+  clock: Clock;
+  random: Random;
+  timers: Timers;
+  leases: Leases;
+  facts: FactSink;
+  openTransport: OpenTransport;
+  registry: Registry;
+  /** What the gauges show, read at each collection. */
+  gauges: () => GaugeReadings;
+  version: string;
+}
+
+export interface Gateway {
+  world: World;
+  path: Path;
+  buffers: BufferBudget;
+  metrics: WorkerMetrics;
+}
+
+/** Puts the request path together: the same for a worker, a test in virtual time and the simulator. */
+export function assembleGateway(parts: GatewayParts): Gateway {
+  const { clock, random, timers, leases, facts, openTransport } = parts;
+  const world = new World({ clock, random, timers, leases, openTransport });
+  const buffers = new BufferBudget();
+  const metrics = workerMetrics(parts.registry, parts.gauges);
+  const path = new Path({
+    clock,
+    random,
+    timers,
+    world,
+    leases,
+    metrics,
+    facts,
+    buffers,
+    sequences: new Sequences(),
+    watch: new EndpointWatch({ clock, random, facts, world }),
+    version: parts.version,
+  });
+  return { world, path, buffers, metrics };
+}

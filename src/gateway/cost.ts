@@ -1,0 +1,31 @@
+import type { Call } from './call.ts';
+
+/** What a request takes of an engine, in tokens; a call for tensors counts as one token of answer. */
+export interface Cost {
+  /** Of the prompt: reckoned from the bytes before it is sent. */
+  tokensIn: number;
+  /** Of the answer: the most it may have, or what answers of the route usually have. */
+  tokensOut: number;
+}
+
+/** Bytes of a JSON body for one token of the prompt; English text has 4 to 5, other languages fewer. */
+const BYTES_PER_TOKEN = 4;
+/** Tokens of an answer of which nothing is known yet. */
+export const OUTPUT_TOKENS_UNKNOWN = 256;
+
+/**
+ * Reckons a request's cost before it is sent. `usualOut`: what answers of the route have had lately, undefined where none
+ * has come yet. An answer is expected to be as long as usual, and no longer than the caller allows.
+ */
+export function reckonCost(call: Call, bodyBytes: number, usualOut: number | undefined): Cost {
+  if (call.protocol === 'oip') return { tokensIn: 0, tokensOut: 1 };
+  const tokensIn = Math.ceil(bodyBytes / BYTES_PER_TOKEN);
+  if (call.kind === 'embeddings') return { tokensIn, tokensOut: 0 };
+  const usual = usualOut ?? OUTPUT_TOKENS_UNKNOWN;
+  return { tokensIn, tokensOut: Math.min(usual, call.request.outputTokensMax ?? usual) };
+}
+
+/** Tokens in flight that a request counts for, 1 at least. */
+export function weightOf({ tokensIn, tokensOut }: Cost): number {
+  return Math.max(1, tokensIn + tokensOut);
+}
