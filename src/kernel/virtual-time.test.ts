@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { VirtualTime } from './virtual-time.ts';
 
@@ -51,5 +52,41 @@ describe('virtual time', () => {
     const time = new VirtualTime(1000);
     await time.advance(50);
     expect([time.wall(), time.mono()]).toEqual([1050, 50]);
+  });
+
+  it('runs at once what does not wait for promises', () => {
+    const time = new VirtualTime();
+    const ran: number[] = [];
+    time.set(3, () => {
+      ran.push(time.mono());
+      time.set(3, () => ran.push(time.mono()));
+    });
+    time.run(5);
+    expect([ran, time.mono(), time.nextAt]).toEqual([[3], 5, 6]);
+    time.run(5);
+    expect([ran, time.mono(), time.nextAt]).toEqual([[3, 6], 10, undefined]);
+  });
+
+  it('keeps the order, whatever is set and cleared', () => {
+    const steps = fc.array(fc.record({ delay: fc.nat(50), clears: fc.option(fc.nat(60)) }), {
+      maxLength: 60,
+    });
+    fc.assert(
+      fc.property(steps, (all) => {
+        const time = new VirtualTime();
+        const ran: number[] = [];
+        const handles = all.map(({ delay }, index) => time.set(delay, () => ran.push(index)));
+        const cleared = new Set(all.flatMap(({ clears }) => (clears === null ? [] : [clears])));
+        for (const index of cleared) time.clear(handles[index]);
+        const left = all
+          .map(({ delay }, index) => ({ delay, index }))
+          .filter(({ index }) => !cleared.has(index));
+        expect(time.pending).toBe(left.length);
+        time.run(50);
+        const expected = left.sort((a, b) => a.delay - b.delay || a.index - b.index);
+        expect(ran).toEqual(expected.map(({ index }) => index));
+        expect(time.pending).toBe(0);
+      }),
+    );
   });
 });
