@@ -164,7 +164,8 @@ export const peers: readonly Peer[] = [
   armature,
 ];
 
-function write(folder: string, name: string, text: string): string {
+/** Writes a file of a peer and gives its path. */
+export function write(folder: string, name: string, text: string): string {
   const file = join(folder, name);
   writeFileSync(file, text);
   return file;
