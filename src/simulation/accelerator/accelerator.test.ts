@@ -232,4 +232,50 @@ describe('whatever jobs come and go', () => {
       { numRuns: 15 },
     );
   });
+
+  /** What a listener to first tokens and ends hears, and what the gauges say now and then. */
+  function playByTheClock(profile: Partial<AcceleratorProfile>, jobs: Arrival[], firstOnly: boolean) {
+    const time = new VirtualTime();
+    const accelerator = new Accelerator({ ...PROFILE, ...profile }, time, time, seededRandom(7));
+    const heard: (Heard | object)[] = [];
+    for (const [id, job] of jobs.entries()) {
+      time.run(job.afterMs);
+      const hear = (what: string) => heard.push({ job: id, at: time.mono(), what });
+      const running = accelerator.submit(job, {
+        firstOnly,
+        onToken: (index) => index === 0 && hear('first'),
+        onEnd: () => hear('end'),
+        onFault: hear,
+      })!;
+      const { cancelAfterTokens } = job;
+      if (cancelAfterTokens !== undefined) time.set(cancelAfterTokens * 37.3, () => running.cancel());
+      if (id % 7 === 3) accelerator.pace = id % 2 === 0 ? 1 : 3;
+      heard.push(accelerator.load());
+    }
+    time.run(600_000);
+    heard.push(accelerator.load());
+    expect(time.pending).toBe(0);
+    return heard;
+  }
+
+  it('takes the same times where steps are passed over as where each token is told', () => {
+    fc.assert(
+      fc.property(profiles, arrivals, (profile, jobs) => {
+        expect(playByTheClock(profile, jobs, true)).toEqual(playByTheClock(profile, jobs, false));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('passes over steps in which nothing is told', () => {
+    const time = new VirtualTime();
+    const accelerator = new Accelerator(PROFILE, time, time, seededRandom(1));
+    let ended = 0;
+    const sink = { firstOnly: true, onToken: () => {}, onEnd: () => ended++, onFault: () => {} };
+    for (let i = 0; i < 10; i++) accelerator.submit({ promptTokens: 10, outputTokens: 200 }, sink);
+    let turns = 0;
+    for (; time.nextAt !== undefined; turns++) time.run(time.nextAt - time.mono());
+    expect(ended).toBe(10);
+    expect(turns).toBeLessThan(5);
+  });
 });

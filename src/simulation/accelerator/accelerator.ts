@@ -18,6 +18,11 @@ export interface Job {
 
 /** Hears what becomes of a job; never within the call of `submit`, and nothing after `onEnd`, `onFault` or a cancel. */
 export interface JobSink {
+  /**
+   * Only the first token is told, and the end. The times are the same; steps in which nobody hears anything are then
+   * passed over at once.
+   */
+  readonly firstOnly?: boolean;
   /** Called once for each token, `index` from 0. */
   onToken(index: number): void;
   onEnd(): void;
@@ -45,12 +50,16 @@ interface Sequence {
   sink: JobSink;
   state: 'waiting' | 'running' | 'over';
   prompted: number;
-  generated: number;
   /** The token before which it is cut off. */
   cutAt: number;
-  /** Prompt tokens of the step under way; 0 for a step that decodes, undefined when it has no part in it. */
-  share: number | undefined;
+  /** Prompt tokens of the step under way. */
+  share: number;
+  /** Rounds of decoding that had been done when its first token came, less one: its tokens are the rounds since. */
+  base: number;
 }
+
+/** Steps that are planned at once, at most. */
+const STRETCH_MAX = 256;
 
 /**
  * A simulated accelerator with continuous batching: a model of time, not of meaning. Its formulas are in step.ts and
@@ -64,13 +73,25 @@ export class Accelerator {
   readonly #jitter: Random;
   readonly #faults: Random;
   readonly #waiting = new Set<Sequence>();
-  readonly #running = new Set<Sequence>();
+  /** Those that run, in the order in which they were let in: still reading their prompts, and behind them in time none. */
+  readonly #reading: Sequence[] = [];
+  /** Those whose prompts are read; all were let in before those that read. */
+  readonly #decoding: Sequence[] = [];
   readonly #errors = new Map<Sequence, TimerHandle>();
   #kvTokens = 0;
   #promptTokensTotal = 0;
   #outputTokensTotal = 0;
+  #rounds = 0;
+  #pace = 1;
   /** When the step under way ends, or the last one ended; before the first, when the cold start is over. */
   #stepEnd: number;
+  /**
+   * The ends of the steps planned, and the swing of each. In all but the last nothing happens that anybody hears of; what
+   * comes meanwhile (a job, a cancel) ends the stretch with the step under way, and the swings are kept for later.
+   */
+  #ends: number[] = [];
+  #swings: number[] = [];
+  readonly #unused: number[] = [];
   #timer: TimerHandle;
   #stepping = false;
 
@@ -101,9 +122,9 @@ export class Accelerator {
       sink,
       state: 'waiting',
       prompted: 0,
-      generated: 0,
       cutAt: Number.POSITIVE_INFINITY,
-      share: undefined,
+      share: 0,
+      base: 0,
     };
     if (fate < errorRate) {
       const answer = this.#timers.set(0, () => this.#fail(sequence, 'error'));
@@ -117,9 +138,16 @@ export class Accelerator {
     return { cancel: () => this.#leave(sequence) };
   }
 
+  /** How many times as long as the profile says each step takes from the next one on; 1 unless it was set. */
+  set pace(times: number) {
+    this.#interrupt();
+    this.#pace = times;
+  }
+
   load(): AcceleratorLoad {
+    this.#catchUp();
     return {
-      running: this.#running.size,
+      running: this.#reading.length + this.#decoding.length,
       waiting: this.#waiting.size,
       kvTokens: this.#kvTokens,
       promptTokensTotal: this.#promptTokensTotal,
@@ -129,13 +157,15 @@ export class Accelerator {
 
   /** Cancels every job and stops. */
   close(): void {
-    for (const sequence of [...this.#errors.keys(), ...this.#running, ...this.#waiting])
-      this.#leave(sequence);
+    const all = [...this.#errors.keys(), ...this.#decoding, ...this.#reading, ...this.#waiting];
+    for (const sequence of all) this.#leave(sequence);
     this.#timers.clear(this.#timer);
+    this.#ends = [];
     this.#stepping = false;
   }
 
   #enqueue(sequence: Sequence): void {
+    this.#interrupt();
     this.#waiting.add(sequence);
     if (!this.#stepping) this.#begin();
   }
@@ -149,15 +179,12 @@ export class Accelerator {
     this.#timer = this.#timers.set(this.#stepEnd - now, () => this.#next());
   }
 
-  /** Plans the next step and waits for its end; steps that should have ended already follow each other at once. */
+  /** Plans the next steps and waits for the last of them; steps that should have ended already follow each other at once. */
   #next(): void {
     for (;;) {
-      const durationMs = this.#plan();
-      this.#stepping = durationMs !== undefined;
-      if (durationMs === undefined) return;
+      this.#stepping = this.#plan();
+      if (!this.#stepping) return;
       const now = this.#clock.mono();
-      if (now - this.#stepEnd > LAG_MS_MAX) this.#stepEnd = now;
-      this.#stepEnd += durationMs;
       if (this.#stepEnd > now) {
         this.#await(now);
         return;
@@ -179,67 +206,135 @@ export class Accelerator {
     });
   }
 
-  /** Lets waiting sequences in and shares out the step's tokens; its length, or undefined when there is nothing to do. */
-  #plan(): number | undefined {
+  /**
+   * Lets waiting sequences in and shares out the step's tokens; false when there is nothing to do. Where all decode, nothing
+   * changes until the first of them ends: all steps up to that one are planned.
+   */
+  #plan(): boolean {
     this.#admit();
-    let decodes = 0;
-    for (const sequence of this.#running) {
-      if (sequence.prompted < sequence.job.promptTokens) continue;
-      sequence.share = 0;
-      decodes++;
-    }
+    const decodes = this.#decoding.length;
     let left = Math.max(1, STEP_TOKENS_MAX - decodes);
     let prefillTokens = 0;
-    for (const sequence of this.#running) {
+    for (const sequence of this.#reading) {
       const share = Math.min(left, sequence.job.promptTokens - sequence.prompted);
-      if (share === 0) continue;
       sequence.share = share;
       prefillTokens += share;
       left -= share;
+      if (left === 0) break;
     }
-    if (decodes + prefillTokens === 0) return undefined;
-    const swing = 1 + this.#profile.jitter * (2 * this.#jitter.next() - 1);
-    return stepMs(this.#profile, prefillTokens, decodes) * swing;
+    if (decodes + prefillTokens === 0) return false;
+    const steps = prefillTokens > 0 ? 1 : this.#quietSteps();
+    const durationMs = stepMs(this.#profile, prefillTokens, decodes) * this.#pace;
+    const now = this.#clock.mono();
+    let end = now - this.#stepEnd > LAG_MS_MAX ? now : this.#stepEnd;
+    for (let i = 0; i < steps; i++) {
+      const swing = this.#swing();
+      this.#swings.push(swing);
+      end += durationMs * swing;
+      this.#ends.push(end);
+    }
+    this.#stepEnd = end;
+    return true;
+  }
+
+  #swing(): number {
+    const { jitter } = this.#profile;
+    if (jitter === 0) return 1;
+    return this.#unused.pop() ?? 1 + jitter * (2 * this.#jitter.next() - 1);
+  }
+
+  /** Steps of decoding until somebody hears something. */
+  #quietSteps(): number {
+    let steps = STRETCH_MAX;
+    for (const { base, job, cutAt, sink } of this.#decoding) {
+      if (!sink.firstOnly) return 1;
+      steps = Math.min(steps, base + Math.min(job.outputTokens, cutAt + 1) - this.#rounds);
+    }
+    return steps;
+  }
+
+  /** Counts the steps that have passed, the last of those planned left out: that one is finished by its timer. */
+  #catchUp(): void {
+    const now = this.#clock.mono();
+    let passed = 0;
+    while (passed < this.#ends.length - 1 && this.#ends[passed]! <= now) passed++;
+    if (passed === 0) return;
+    this.#ends.splice(0, passed);
+    this.#swings.splice(0, passed);
+    this.#rounds += passed;
+    this.#outputTokensTotal += passed * this.#decoding.length;
+  }
+
+  /** Something changes: what was planned beyond the step under way is planned anew. */
+  #interrupt(): void {
+    if (this.#ends.length < 2) return;
+    this.#catchUp();
+    if (this.#ends.length < 2) return;
+    for (let i = this.#swings.length - 1; i > 0; i--) {
+      if (this.#profile.jitter > 0) this.#unused.push(this.#swings[i]!);
+    }
+    this.#ends.length = this.#swings.length = 1;
+    this.#stepEnd = this.#ends[0]!;
+    this.#timers.clear(this.#timer);
+    this.#await(this.#clock.mono());
   }
 
   /** First come, first served: one that does not fit yet holds back those behind it, so that none starves. */
   #admit(): void {
     for (const sequence of this.#waiting) {
       const tokens = sequence.job.promptTokens + sequence.job.outputTokens;
-      if (this.#running.size >= this.#profile.batchMax) return;
+      if (this.#reading.length + this.#decoding.length >= this.#profile.batchMax) return;
       if (this.#kvTokens + tokens > this.#profile.kvTokensMax) return;
       this.#waiting.delete(sequence);
-      this.#running.add(sequence);
+      this.#reading.push(sequence);
       sequence.state = 'running';
       this.#kvTokens += tokens;
     }
   }
 
-  /** Gives every sequence of the step what it brought. Sinks may cancel and submit jobs meanwhile. */
+  /** Gives every sequence what the steps brought. Sinks may cancel and submit jobs meanwhile. */
   #finish(): void {
-    for (const sequence of [...this.#running]) {
-      const share = sequence.share;
-      if (share === undefined || sequence.state !== 'running') continue;
-      sequence.share = undefined;
-      sequence.prompted += share;
-      this.#promptTokensTotal += share;
-      if (sequence.prompted === sequence.job.promptTokens) this.#advance(sequence);
+    const steps = this.#ends.length;
+    this.#ends = [];
+    this.#swings = [];
+    this.#rounds += steps;
+    this.#outputTokensTotal += (steps - 1) * this.#decoding.length;
+    const before = this.#decoding.length;
+    const parts = this.#decoding.concat(this.#reading.filter(({ share }) => share > 0));
+    for (let i = 0; i < parts.length; i++) {
+      const sequence = parts[i]!;
+      if (sequence.state !== 'running') continue;
+      if (i < before) {
+        this.#advance(sequence);
+        continue;
+      }
+      sequence.prompted += sequence.share;
+      this.#promptTokensTotal += sequence.share;
+      sequence.share = 0;
+      if (sequence.prompted === sequence.job.promptTokens) {
+        remove(this.#reading, sequence);
+        this.#decoding.push(sequence);
+        sequence.base = this.#rounds - 1;
+        this.#advance(sequence);
+      }
     }
   }
 
   /** The step that ends a prompt brings the first token; each later one brings one more. */
   #advance(sequence: Sequence): void {
-    if (sequence.generated >= sequence.cutAt) {
+    const { job, sink, base, cutAt } = sequence;
+    const generated = this.#rounds - base;
+    if (generated > cutAt) {
       this.#fail(sequence, 'reset');
       return;
     }
-    if (sequence.job.outputTokens > 0) {
+    if (job.outputTokens > 0) {
       this.#outputTokensTotal++;
-      sequence.sink.onToken(sequence.generated++);
+      if (!sink.firstOnly || generated === 1) sink.onToken(generated - 1);
     }
-    if (sequence.state === 'running' && sequence.generated === sequence.job.outputTokens) {
+    if (sequence.state === 'running' && generated >= job.outputTokens) {
       this.#leave(sequence);
-      sequence.sink.onEnd();
+      sink.onEnd();
     }
   }
 
@@ -249,12 +344,24 @@ export class Accelerator {
   }
 
   #leave(sequence: Sequence): void {
-    if (sequence.state === 'over') return;
-    if (sequence.state === 'running') this.#kvTokens -= sequence.job.promptTokens + sequence.job.outputTokens;
+    const { job, state } = sequence;
+    if (state === 'over') return;
+    this.#interrupt(); // one that waits may hold back those behind it
+    if (state === 'running') {
+      this.#kvTokens -= job.promptTokens + job.outputTokens;
+      remove(sequence.prompted < job.promptTokens ? this.#reading : this.#decoding, sequence);
+    } else {
+      this.#waiting.delete(sequence);
+      if (this.#errors.size > 0) {
+        this.#timers.clear(this.#errors.get(sequence));
+        this.#errors.delete(sequence);
+      }
+    }
     sequence.state = 'over';
-    this.#running.delete(sequence);
-    this.#waiting.delete(sequence);
-    this.#timers.clear(this.#errors.get(sequence));
-    this.#errors.delete(sequence);
   }
+}
+
+function remove(sequences: Sequence[], sequence: Sequence): void {
+  const at = sequences.indexOf(sequence);
+  if (at >= 0) sequences.splice(at, 1);
 }
