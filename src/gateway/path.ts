@@ -12,8 +12,8 @@ import { type Call, readCall } from './call.ts';
 import type { Caller, FactSink, Leases } from './contracts.ts';
 import { reckonCost, weightOf } from './cost.ts';
 import { Delivery } from './delivery.ts';
-import { Attempt } from './dispatch/attempt.ts';
 import { readTraceparent } from './dispatch/headers.ts';
+import { send } from './dispatch/send.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
 import { Exchange } from './exchange.ts';
 import {
@@ -25,10 +25,10 @@ import {
   wrongProtocol,
 } from './failures.ts';
 import { identify, mayCall } from './identify.ts';
+import { descend } from './ladder.ts';
 import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
 import { plan } from './plan.ts';
 import { outcomeOf, Settler } from './record/settle.ts';
-import { descend, isPinned } from './recover.ts';
 import type { Sequences } from './sequences.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, World } from './state/world.ts';
@@ -150,10 +150,10 @@ export class Path {
   plan(x: Exchange, again: boolean): void {
     this.#lookUp(x);
     const found = plan(x, this.deps, this.deps.clock.mono(), again);
-    if (found.kind === 'go') this.#dispatch(x, found.backend, found.endpoint, found.fresh);
+    if (found.kind === 'go') send(this, x, found.backend, found.endpoint, found.fresh);
     else if (found.kind === 'wait') {
       waitForPlace(this, x, found.backend, (backend, endpoint) =>
-        this.#dispatch(x, backend, endpoint, x.tried.includes(endpoint)),
+        send(this, x, backend, endpoint, x.tried.includes(endpoint)),
       );
     } else this.nowhere(x);
   }
@@ -170,7 +170,7 @@ export class Path {
   repeat(x: Exchange, backend: Backend, endpoint: Endpoint): void {
     const now = this.deps.clock.mono();
     if (endpoint.waitMs(now) === 0 && endpoint.take(weightOf(x.cost), backend.line.length + 1)) {
-      this.#dispatch(x, backend, endpoint, true);
+      send(this, x, backend, endpoint, true);
     } else this.plan(x, false);
   }
 
@@ -323,38 +323,6 @@ export class Path {
     x.only = found.endpoint;
     x.targets = x.targets.filter(({ name }) => name === found.backend.name);
     this.plan(x, false);
-  }
-
-  #dispatch(x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): void {
-    const { clock, watch } = this.deps;
-    const now = clock.mono();
-    const wasOpen = endpoint.breaker.state;
-    const trial = endpoint.breaker.decide(undefined, now).choice === 'trial';
-    if (trial && wasOpen === 'open') watch.changed(endpoint, x.id);
-    if (isPinned(x)) x.only = endpoint; // another one may have another version under that number
-    x.backend = backend;
-    x.tried.push(endpoint);
-    x.attempts++;
-    x.attemptsOfRung++;
-    this.step(x, 'attempt', trial ? 'trial' : fresh ? 'sent-on-fresh-connection' : 'sent', {
-      backend: backend.name,
-      endpoint: endpoint.address,
-      attempt: x.attempts,
-      inflight: endpoint.inflight,
-      limit: endpoint.limit,
-    });
-    const attempt = new Attempt({
-      x,
-      backend,
-      endpoint,
-      fresh,
-      trial,
-      host: new Delivery(this, x),
-      deps: this.deps,
-    });
-    x.attempt = attempt;
-    this.watchTime(x);
-    attempt.start();
   }
 }
 

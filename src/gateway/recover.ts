@@ -2,9 +2,8 @@ import { isOpenaiError } from '../protocols/openai/errors.ts';
 import { passedBack } from './dispatch/headers.ts';
 import type { AttemptFailure } from './dispatch/outcome.ts';
 import type { Exchange } from './exchange.ts';
-import { fixedAnswer } from './own-answers.ts';
+import { descend, isPinned, isSequence } from './ladder.ts';
 import type { Path } from './path.ts';
-import { speaks } from './state/world.ts';
 
 /**
  * What follows an attempt that gave no answer, before the commit point: the same endpoint on a fresh connection, the next
@@ -50,68 +49,6 @@ export function recover(path: Path, x: Exchange, failed: AttemptFailure): void {
   } else descend(path, x);
 }
 
-/** Walks down the ladder to the next rung that can answer; where there is none, the caller is told the failure. */
-export function descend(path: Path, x: Exchange): void {
-  const { clock, metrics, world } = path.deps;
-  const call = x.call!;
-  const route = x.route!;
-  const ladder =
-    isPinned(x) || isSequence(x) || call.kind === 'model' || call.kind === 'model-ready'
-      ? []
-      : route.settings.ladder;
-  const now = clock.mono();
-  x.leaveLine?.();
-  for (let at = x.rung + 1; at < ladder.length; at++) {
-    const rung = ladder[at]!;
-    if ('answer' in rung) {
-      x.degraded = 'answer';
-      const answer = fixedAnswer(x, call, rung.answer);
-      if (!answer) continue;
-      path.step(x, 'rung', 'fixed-answer', { rung: at }, `routes.${route.name}.ladder`);
-      metrics.degraded.of(route.name, 'answer').add();
-      metrics.shed.of(route.name, x.failure?.code ?? 'overloaded').add();
-      x.attempt = undefined;
-      path.answer(x, answer, 'degraded');
-      return;
-    }
-    if ('backend' in rung && now < x.deadlineAt) {
-      const backend = world.backends.get(rung.backend);
-      if (!backend || !speaks(backend, call.protocol)) continue;
-      if (!backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && endpoint.hasRoom)) continue;
-      x.rung = at;
-      x.degraded = 'backend';
-      x.targets = [{ name: backend.name, weight: 1, backend }];
-      x.attemptsOfRung = 0;
-      x.backend = undefined;
-      path.step(
-        x,
-        'rung',
-        'other-backend',
-        { rung: at, backend: backend.name },
-        `routes.${route.name}.ladder`,
-      );
-      path.plan(x, false);
-      return;
-    }
-  }
-  x.degraded = undefined;
-  const failure = x.failure!;
-  path.refuse(
-    x,
-    failure.code === 'overloaded' ? { ...failure, retryAfterSeconds: retryAfter(x, now) } : failure,
-  );
-}
-
-/** The earliest moment at which an endpoint of the route may be used again, in whole seconds. */
-function retryAfter(x: Exchange, now: number): number {
-  const waits = x
-    .route!.targets[x.call!.protocol].flatMap(({ backend }) => backend.endpoints)
-    .map((endpoint) => endpoint.waitMs(now))
-    .filter((ms) => ms < Number.POSITIVE_INFINITY);
-  const earliest = waits.length > 0 ? Math.min(...waits) : 1000;
-  return Math.max(1, Math.ceil(earliest / 1000));
-}
-
 function mayRetry(path: Path, x: Exchange, trial: boolean): boolean {
   const { attempts, budget } = x.route!.settings.retry;
   const allowed = x.rung < 0 ? attempts : 1;
@@ -124,15 +61,6 @@ function mayRetry(path: Path, x: Exchange, trial: boolean): boolean {
 
 function count(path: Path, x: Exchange, reason: string): void {
   path.deps.metrics.retries.of(x.attempt!.backend.name, reason).add();
-}
-
-/** `/versions/N` names one version: nothing else may answer. */
-export function isPinned(x: Exchange): boolean {
-  return x.call!.protocol === 'oip' && x.call!.version !== undefined;
-}
-
-function isSequence(x: Exchange): boolean {
-  return x.call!.protocol === 'oip' && x.call!.request?.sequence !== undefined;
 }
 
 /** The engine says what is wrong with the request: its status and reason go to the caller. */

@@ -1,8 +1,8 @@
 import type { Exchange } from './exchange.ts';
 import { queueFull } from './failures.ts';
+import { descend } from './ladder.ts';
 import type { Path } from './path.ts';
 import { takePlace } from './plan.ts';
-import { descend } from './recover.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Waiter } from './state/waiting-line.ts';
 import type { Backend } from './state/world.ts';

@@ -1,0 +1,36 @@
+import { Delivery } from '../delivery.ts';
+import type { Exchange } from '../exchange.ts';
+import { isPinned } from '../ladder.ts';
+import type { Path } from '../path.ts';
+import type { Endpoint } from '../state/endpoint.ts';
+import type { Backend } from '../state/world.ts';
+import { Attempt } from './attempt.ts';
+
+/** Sends a request to an endpoint at which it has a place. `fresh`: on a connection that never carried a request. */
+export function send(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): void {
+  const attempt = prepare(path, x, backend, endpoint, fresh);
+  x.backend = backend;
+  x.attempt = attempt;
+  path.watchTime(x);
+  attempt.start();
+}
+
+/** Makes an attempt of a place that was taken, and notes it; it has not started yet. */
+function prepare(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): Attempt {
+  const { clock, watch } = path.deps;
+  const wasOpen = endpoint.breaker.state;
+  const trial = endpoint.breaker.decide(undefined, clock.mono()).choice === 'trial';
+  if (trial && wasOpen === 'open') watch.changed(endpoint, x.id);
+  if (isPinned(x)) x.only = endpoint; // another one may have another version under that number
+  x.tried.push(endpoint);
+  x.attempts++;
+  x.attemptsOfRung++;
+  path.step(x, 'attempt', trial ? 'trial' : fresh ? 'sent-on-fresh-connection' : 'sent', {
+    backend: backend.name,
+    endpoint: endpoint.address,
+    attempt: x.attempts,
+    inflight: endpoint.inflight,
+    limit: endpoint.limit,
+  });
+  return new Attempt({ x, backend, endpoint, fresh, trial, host: new Delivery(path, x), deps: path.deps });
+}
