@@ -1,3 +1,10 @@
+/** Requests waiting and running inside the engine; the share of its cache in use, 0 to 1. */
+export interface GaugeNames {
+  waiting: readonly string[];
+  running: readonly string[];
+  cache: readonly string[];
+}
+
 /** What differs between engines that speak one protocol, as data. */
 export interface Dialect {
   /** The engine as it is written in the configuration. */
@@ -8,10 +15,13 @@ export interface Dialect {
    * slash: `/health` lies at its origin, `models` under it.
    */
   healthPath: string;
-  /** The engine's own metrics, resolved in the same way; undefined where it has none. */
+  /** The engine's own metrics, resolved in the same way; undefined where it has none, or not on the port of its API. */
   gaugesPath?: string;
-  /** Names of its load gauges, the current one first, older ones after it. A missing gauge is not zero. */
-  gauges: { waiting: readonly string[]; running: readonly string[]; cache: readonly string[] };
+  /**
+   * Names of its load gauges, the current one first, older ones after it; `NAME{LABEL=VALUE}` is one series of several. A
+   * missing gauge is not zero.
+   */
+  gauges: GaugeNames;
   /** Takes `stream_options.include_usage`, so that a stream's tokens can be counted exactly. */
   streamUsage: boolean;
   /** Statuses that this engine sends for bad input although they say otherwise; they count against nobody. */

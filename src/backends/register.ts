@@ -1,4 +1,4 @@
-import type { Dialect } from './contracts.ts';
+import type { Dialect, GaugeNames } from './contracts.ts';
 import { oipDialects } from './oip/dialects.ts';
 import { openaiDialects } from './openai/dialects.ts';
 
@@ -26,4 +26,16 @@ export function dialectOf(engine: string): Dialect {
   const dialect = dialects.get(engine);
   if (!dialect) throw new Error(`no dialect for engine ${engine}`);
   return dialect;
+}
+
+/** The names of an engine's load gauges; those of every engine of its protocol where the configuration names none. */
+export function gaugeNamesOf(engine: string): GaugeNames {
+  const { protocol, gauges } = dialectOf(engine);
+  if (engine !== 'openai' && engine !== 'oip') return gauges;
+  const all = [...dialects.values()].filter((dialect) => dialect.protocol === protocol);
+  return {
+    waiting: all.flatMap((dialect) => dialect.gauges.waiting),
+    running: all.flatMap((dialect) => dialect.gauges.running),
+    cache: all.flatMap((dialect) => dialect.gauges.cache),
+  };
 }

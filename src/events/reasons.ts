@@ -113,6 +113,9 @@ export const REASONS = {
   'endpoint-unwell':
     'The endpoint does not answer its probes well: {inARow} bad in a row[, the last with {status}][, the last failed: {error}].',
   'probe-refused': 'The probe {url} is not answered as one ({status}): {hint}.',
+  'gauges-unread':
+    "The engine's own gauges at {url} cannot be read any more[ ({status})][: {fault}]; it is chosen without them.",
+  'gauges-read': "The engine's own gauges can be read again.",
   'host-ready': 'The model host serves at {addresses}.',
   'host-gone': 'The model host is gone.',
 

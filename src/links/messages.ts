@@ -26,6 +26,22 @@ export interface Readings {
   health: Record<string, 'well' | 'unwell'>;
   /** The event that tells of each unwell one: a cause of what is decided while it is so. */
   causes?: Record<string, string>;
+  /** What engines tell of their own load, keyed `BACKEND|ADDRESS`: those that were read since the message before. */
+  gauges?: Record<string, GaugeReading>;
+}
+
+/** A reading that is older, in milliseconds, is not gone by: several scrapes have failed since. */
+export const GAUGE_STALE_MS = 5000;
+
+/** An engine's own load, whoever sent it. What it does not tell is absent, and not zero. */
+export interface GaugeReading {
+  /** Requests that wait inside the engine, and requests that it works on. */
+  waiting?: number;
+  running?: number;
+  /** Share of its cache of keys and values in use, 0 to 1. */
+  cacheUsed?: number;
+  /** Milliseconds since it was read, when this was sent. Default: 0. */
+  ageMs?: number;
 }
 
 /** A part says who it is, first thing on every connection. */

@@ -16,8 +16,12 @@ export const oipDialects: readonly Dialect[] = [
     engine: 'triton',
     protocol: 'oip',
     healthPath: '/v2/health/ready',
-    gaugesPath: '/metrics',
-    gauges: { waiting: ['nv_inference_pending_request_count'], running: [], cache: [] },
+    // On a port of their own, 8002: `gauges` names it. A backend of TensorRT-LLM tells more than the server around it.
+    gauges: {
+      waiting: ['nv_trt_llm_request_metrics{request_type=waiting}', 'nv_inference_pending_request_count'],
+      running: ['nv_trt_llm_request_metrics{request_type=scheduled}'],
+      cache: ['nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=fraction}'],
+    },
     streamUsage: false,
     badInputMessage: /^(failed to parse the request JSON buffer|Unable to parse ')/,
     binaryTensors: true,

@@ -60,7 +60,7 @@ export const openaiDialects: readonly Dialect[] = [
     engine: 'tensorrt-llm',
     protocol: 'openai',
     healthPath: '/health',
-    gaugesPath: '/metrics',
+    gaugesPath: '/prometheus/metrics', // its /metrics is a queue of JSON, which every reader shortens
     gauges: {
       waiting: ['trtllm_num_requests_waiting'],
       running: ['trtllm_num_requests_running'],

@@ -20,7 +20,8 @@ export function probeTargets(settings: Settings): ProbeTarget[] {
   });
 }
 
-function headersOf(auth: RemoteBackendSettings['auth']): Record<string, string> {
+/** How Armature proves itself to the engine. */
+export function headersOf(auth: RemoteBackendSettings['auth']): Record<string, string> {
   if (!auth) return {};
   if ('bearer' in auth) return { authorization: `Bearer ${auth.bearer}` };
   if ('header' in auth) return { [auth.header.name]: auth.header.value };

@@ -1,6 +1,8 @@
 import type { Random } from '../../kernel/random.ts';
+import type { GaugeReading } from '../../links/messages.ts';
 import { Breaker, type BreakerObservation } from '../../policies/breaker/index.ts';
 import type { Leases, ServedSample, Transport } from '../contracts.ts';
+import { EngineGauge } from './engine-gauge.ts';
 
 /** The longest that an engine's `retry-after` is believed. */
 const COOL_MS_MAX = 300_000;
@@ -26,6 +28,8 @@ export class Endpoint {
   retired = false;
   /** Reckoned tokens of the requests that this worker has at it. */
   tokensInFlight = 0;
+  /** What the engine tells of its own load, where it was ever read. */
+  gauge: EngineGauge | undefined;
   /** The events that fenced it, for the records of requests that meet it so. */
   cause: string | undefined;
 
@@ -67,6 +71,7 @@ export class Endpoint {
   take(tokens: number, waiting: number): boolean {
     if (!this.#leases.take(this.key, waiting)) return false;
     this.tokensInFlight += tokens;
+    this.gauge?.sent(this.inflight);
     return true;
   }
 
@@ -74,6 +79,12 @@ export class Endpoint {
   give(tokens: number): void {
     this.tokensInFlight -= tokens;
     this.#leases.give(this.key);
+  }
+
+  /** The engine's own load was read anew. */
+  gauged(reading: GaugeReading, now: number): void {
+    this.gauge ??= new EngineGauge();
+    this.gauge.read(reading, this.inflight, now);
   }
 
   /** An attempt was answered whole: what it took. */
