@@ -14,7 +14,12 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'bench/**/*.test.ts', 'test/path/**/*.test.ts'],
+          include: [
+            'src/**/*.test.ts',
+            'bench/**/*.test.ts',
+            'test/path/**/*.test.ts',
+            'test/worlds/**/*.test.ts',
+          ],
           pool: 'threads',
           isolate: false,
         },

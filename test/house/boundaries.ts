@@ -28,6 +28,8 @@ const DOORS = [
   /^src\/links\/messages\.ts$/,
   // The simulated accelerator: the simulation turns it in virtual time, the sim host serves it.
   /^src\/simulation\/accelerator\/accelerator\.ts$/,
+  // The request path put together, for whoever brings clock, chance, timers and transport: the worker and the simulation.
+  /^src\/gateway\/(assemble|leases\/sole)\.ts$/,
 ];
 
 /** Imports that break the rule, each with its reason. */

@@ -43,6 +43,8 @@ export interface AcceleratorLoad {
   kvTokens: number;
   promptTokensTotal: number;
   outputTokensTotal: number;
+  /** Milliseconds in which steps ran. */
+  busyMs: number;
 }
 
 interface Sequence {
@@ -82,6 +84,8 @@ export class Accelerator {
   #promptTokensTotal = 0;
   #outputTokensTotal = 0;
   #rounds = 0;
+  #busyMs = 0;
+  #busySince = 0;
   #pace = 1;
   /** When the step under way ends, or the last one ended; before the first, when the cold start is over. */
   #stepEnd: number;
@@ -152,6 +156,7 @@ export class Accelerator {
       kvTokens: this.#kvTokens,
       promptTokensTotal: this.#promptTokensTotal,
       outputTokensTotal: this.#outputTokensTotal,
+      busyMs: this.#busyMs + (this.#stepping ? Math.max(0, this.#clock.mono() - this.#busySince) : 0),
     };
   }
 
@@ -175,6 +180,7 @@ export class Accelerator {
     const now = this.#clock.mono();
     this.#stepEnd = Math.max(this.#stepEnd, now);
     this.#stepping = true;
+    this.#busySince = this.#stepEnd;
     // Planned once the caller's turn is over, so that jobs that come together start together.
     this.#timer = this.#timers.set(this.#stepEnd - now, () => this.#next());
   }
@@ -183,7 +189,10 @@ export class Accelerator {
   #next(): void {
     for (;;) {
       this.#stepping = this.#plan();
-      if (!this.#stepping) return;
+      if (!this.#stepping) {
+        this.#busyMs += Math.max(0, this.#stepEnd - this.#busySince);
+        return;
+      }
       const now = this.#clock.mono();
       if (this.#stepEnd > now) {
         this.#await(now);

@@ -1,0 +1,176 @@
+import { createHash } from 'node:crypto';
+import { Registry } from 'prom-client';
+import type { Settings } from '../config/schema/index.ts';
+import type { Fact, RequestRecord } from '../events/contracts.ts';
+import { assembleGateway, type Gateway } from '../gateway/assemble.ts';
+import type { EndedRequest } from '../gateway/contracts.ts';
+import { soleLeases } from '../gateway/leases/sole.ts';
+import { type Random, seededRandom } from '../kernel/random.ts';
+import { VirtualTime } from '../kernel/virtual-time.ts';
+import type { Snapshot } from '../links/messages.ts';
+import type { AcceleratorProfile } from './accelerator/step.ts';
+import { requestBody } from './bodies.ts';
+import { SimulatedCaller } from './caller.ts';
+import type { Arrival } from './contracts.ts';
+import { SimulatedEngine } from './engine.ts';
+
+export interface SimulatedGatewayOptions {
+  settings: Settings;
+  /** By backend; those with `engine: sim` need none. */
+  profiles?: ReadonlyMap<string, AcceleratorProfile>;
+  seed: number;
+  onAnswered?: (caller: SimulatedCaller) => void;
+  onRecord?: (record: RequestRecord) => void;
+  /** Which requests get a full record. Default: those that were not answered in full. */
+  wantsRecord?: (ended: EndedRequest) => boolean;
+}
+
+/** What an engine that nobody gave a profile is simulated as: the defaults of `engine: sim`. */
+const USUAL_PROFILE: AcceleratorProfile = {
+  prefillTokensPerSecond: 8000,
+  decodeTokensPerSecond: 60,
+  batchMax: 32,
+  kvTokensMax: 100_000,
+  coldStart: 0,
+  jitter: 0,
+  faults: { errorRate: 0, resetRate: 0, stallRate: 0 },
+};
+
+/**
+ * A gateway worker in virtual time, whole: the same path, world and policies as live, with simulated engines behind it. It
+ * is one worker, whatever `gateway.workers` says.
+ */
+export class SimulatedGateway {
+  readonly time = new VirtualTime();
+  readonly registry = new Registry();
+  readonly gateway: Gateway;
+  /** By origin, such as `http://10.0.0.5:8000`. */
+  readonly engines = new Map<string, SimulatedEngine>();
+  readonly leases = soleLeases();
+  readonly #options: SimulatedGatewayOptions;
+  readonly #engineChance: Random;
+  #settings: Settings;
+  #snapshots = 0;
+  #serial = 0;
+
+  constructor(options: SimulatedGatewayOptions) {
+    this.#options = options;
+    this.#settings = options.settings;
+    this.#engineChance = seededRandom(options.seed ^ 0x5eed);
+    const { time, registry, leases } = this;
+    this.gateway = assembleGateway({
+      clock: time,
+      random: seededRandom(options.seed),
+      timers: time,
+      leases,
+      facts: {
+        push: (fact: Fact) => {
+          if (fact.kind === 'request') options.onRecord?.(fact.record);
+        },
+        wantsRecord: options.wantsRecord ?? ((ended) => ended.reason !== 'ok'),
+        waiting: 0,
+      },
+      openTransport: (origin) => this.#engineAt(origin),
+      registry,
+      gauges: () => ({
+        endpoints: [],
+        queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
+        routes: [],
+        factsWaiting: 0,
+      }),
+      version: 'simulated',
+    });
+    this.load(options.settings);
+  }
+
+  /** Swaps the settings in, as a new snapshot does. */
+  load(settings: Settings): void {
+    this.#settings = { ...settings, gateway: { ...settings.gateway, workers: 1 } };
+    const number = ++this.#snapshots;
+    const snapshot: Snapshot = {
+      number,
+      event: `ev_${number}`,
+      settings: this.#settings,
+      keys: Object.keys(settings.tenants ?? {}).map((tenant) => ({
+        id: tenant,
+        tenant,
+        hash: `sha256:${createHash('sha256').update(keyOf(tenant)).digest('hex')}`,
+      })),
+      endpoints: Object.fromEntries(
+        Object.entries(settings.backends).map(([name, backend]) => [
+          name,
+          'endpoints' in backend ? backend.endpoints : [`http://${name}.simulated/v1`],
+        ]),
+      ),
+    };
+    this.gateway.buffers.bytesMax = settings.gateway.bufferBytesMax;
+    this.gateway.world.swap(snapshot);
+  }
+
+  /** A request comes now. */
+  send(arrival: Arrival): SimulatedCaller {
+    const { tenants } = this.#settings;
+    const tenant = tenants && (arrival.tenant ?? Object.keys(tenants)[0]);
+    const caller = new SimulatedCaller(
+      arrival,
+      requestBody(arrival, this.#serial++),
+      tenant === undefined ? undefined : `Bearer ${keyOf(tenant)}`,
+      this.time,
+      (answered) => this.#options.onAnswered?.(answered),
+    );
+    this.gateway.path.handle(caller);
+    if (arrival.leavesAfterMs !== undefined && caller.ended === 0) {
+      this.time.set(arrival.leavesAfterMs, () => caller.leave());
+    }
+    return caller;
+  }
+
+  /** Engines of a backend, in the order of its endpoints. */
+  enginesOf(backend: string): SimulatedEngine[] {
+    const endpoints = this.gateway.world.backends.get(backend)?.endpoints ?? [];
+    return endpoints.map(({ address }) => this.#engineAt(new URL(address).origin));
+  }
+
+  /** What is taken now: all zero when nothing is asked. */
+  get taken(): Record<'running' | 'slots' | 'tokens' | 'waiting' | 'bytes' | 'atEngines', number> {
+    const { world, path, buffers } = this.gateway;
+    let waiting = 0;
+    for (const backend of world.backends.values()) waiting += backend.line.length;
+    let slots = 0;
+    let tokens = 0;
+    for (const endpoint of world.endpoints.values()) {
+      slots += endpoint.inflight;
+      tokens += endpoint.tokensInFlight;
+    }
+    let atEngines = 0;
+    for (const engine of this.engines.values()) atEngines += engine.inflight;
+    return { running: path.running.size, slots, tokens, waiting, bytes: buffers.held, atEngines };
+  }
+
+  #engineAt(origin: string): SimulatedEngine {
+    let engine = this.engines.get(origin);
+    if (!engine) {
+      engine = new SimulatedEngine(this.#profileAt(origin), this.time, this.#engineChance);
+      this.engines.set(origin, engine);
+    }
+    return engine;
+  }
+
+  #profileAt(origin: string): AcceleratorProfile {
+    for (const [name, backend] of Object.entries(this.#settings.backends)) {
+      const here =
+        'endpoints' in backend
+          ? backend.endpoints.some((address) => new URL(address).origin === origin)
+          : origin === `http://${name}.simulated`;
+      if (!here) continue;
+      const given = this.#options.profiles?.get(name);
+      if (given) return given;
+      if (backend.engine === 'sim') return { ...backend.profile, coldStart: 0 };
+    }
+    return USUAL_PROFILE;
+  }
+}
+
+function keyOf(tenant: string): string {
+  return `simulated-${tenant}`;
+}

@@ -1,0 +1,238 @@
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import type { RequestRecord } from '../events/contracts.ts';
+import type { Priority } from '../kernel/priorities.ts';
+import type { SimulatedCaller } from './caller.ts';
+import type { Arrival } from './contracts.ts';
+
+/** Percentiles of a duration, milliseconds. */
+export interface Spread {
+  count: number;
+  mean: number;
+  p50: number;
+  p90: number;
+  p95: number;
+  p99: number;
+  max: number;
+}
+
+/** What became of the requests of one route, tenant and priority. */
+export interface GroupReport {
+  route: string;
+  tenant: string;
+  priority: Priority | 'default';
+  offered: number;
+  /** Answered in full, and within the deadline. */
+  good: number;
+  /** Answered in full. */
+  ok: number;
+  degraded: number;
+  refused: number;
+  failed: number;
+  /** The caller left. */
+  left: number;
+  /** Answered by each rung. */
+  rungs: Record<string, number>;
+  /** Refused and failed: by `CODE (REASON)`, the reason being the last thing that was decided before. */
+  reasons: Record<string, number>;
+  promptTokens: number;
+  outputTokens: number;
+  /** Of answers, full or not; a whole one has its first token with its end. */
+  firstToken: Spread | undefined;
+  total: Spread | undefined;
+  /** From coming to being told no. */
+  refusal: Spread | undefined;
+}
+
+/** An hour, in microseconds: longer ones count as one hour. */
+const HIGHEST_US = 3_600_000_000;
+/** Groups at most; what comes beyond is counted in the last. */
+const GROUPS_MAX = 1000;
+
+class Durations {
+  readonly #histogram: RecordableHistogram = createHistogram({ lowest: 1, highest: HIGHEST_US, figures: 3 });
+
+  add(ms: number): void {
+    this.#histogram.record(Math.min(HIGHEST_US, Math.max(1, Math.round(ms * 1000))));
+  }
+
+  spread(): Spread | undefined {
+    const histogram = this.#histogram;
+    if (histogram.count === 0) return undefined;
+    const at = (percent: number) => histogram.percentile(percent) / 1000;
+    const mean = Math.round(histogram.mean) / 1000;
+    return {
+      count: histogram.count,
+      mean,
+      p50: at(50),
+      p90: at(90),
+      p95: at(95),
+      p99: at(99),
+      max: histogram.max / 1000,
+    };
+  }
+}
+
+class Group {
+  readonly report: GroupReport;
+  readonly #firstToken = new Durations();
+  readonly #total = new Durations();
+  readonly #refusal = new Durations();
+
+  constructor({ route, tenant, priority }: Arrival) {
+    this.report = {
+      route,
+      tenant: tenant ?? '',
+      priority: priority ?? 'default',
+      offered: 0,
+      good: 0,
+      ok: 0,
+      degraded: 0,
+      refused: 0,
+      failed: 0,
+      left: 0,
+      rungs: {},
+      reasons: {},
+      promptTokens: 0,
+      outputTokens: 0,
+      firstToken: undefined,
+      total: undefined,
+      refusal: undefined,
+    };
+  }
+
+  add(
+    caller: SimulatedCaller,
+    deadlineMs: number,
+  ): 'good' | 'late' | 'degraded' | 'refused' | 'failed' | 'left' {
+    const { report } = this;
+    const { arrival, startedAt, endedAt, status } = caller;
+    if (caller.left) {
+      report.left++;
+      return 'left';
+    }
+    if (status !== 200 || caller.broken) {
+      const refused = (status === 429 || status === 503) && !caller.broken;
+      if (refused) {
+        report.refused++;
+        this.#refusal.add(endedAt - startedAt);
+      } else report.failed++;
+      return refused ? 'refused' : 'failed';
+    }
+    const firstAt = caller.firstAt ?? endedAt;
+    this.#firstToken.add(firstAt - startedAt);
+    this.#total.add(endedAt - startedAt);
+    const { degraded } = caller;
+    if (degraded !== undefined) {
+      report.degraded++;
+      bump(report.rungs, degraded);
+      return 'degraded';
+    }
+    report.ok++;
+    report.promptTokens += arrival.promptTokens;
+    report.outputTokens += arrival.outputTokens;
+    const inTime = (arrival.stream ? firstAt : endedAt) - startedAt <= deadlineMs;
+    if (inTime) report.good++;
+    return inTime ? 'good' : 'late';
+  }
+
+  finish(): GroupReport {
+    return {
+      ...this.report,
+      firstToken: this.#firstToken.spread(),
+      total: this.#total.spread(),
+      refusal: this.#refusal.spread(),
+    };
+  }
+}
+
+/** Counts what happened since it was last asked: the series over time are made of it. */
+export interface Tally {
+  offered: number;
+  good: number;
+  late: number;
+  degraded: number;
+  refused: number;
+  failed: number;
+  left: number;
+}
+
+const NOTHING: Tally = { offered: 0, good: 0, late: 0, degraded: 0, refused: 0, failed: 0, left: 0 };
+
+/** Counts what becomes of the requests of a simulation. */
+export class Recorder {
+  readonly #groups = new Map<string, Group>();
+  readonly #deadlineMs: (route: string) => number;
+  #last: { arrival: Arrival; group: Group } | undefined;
+  #tally = { ...NOTHING };
+  offered = 0;
+  ended = 0;
+
+  /** `deadlineMs`: that of a route, where a request asks for none of its own. */
+  constructor(deadlineMs: (route: string) => number) {
+    this.#deadlineMs = deadlineMs;
+  }
+
+  offer(arrival: Arrival): void {
+    this.offered++;
+    this.#tally.offered++;
+    this.#of(arrival).report.offered++;
+  }
+
+  answered(caller: SimulatedCaller): void {
+    const { arrival } = caller;
+    const routes = this.#deadlineMs(arrival.route);
+    const what = this.#of(arrival).add(caller, Math.min(routes, arrival.deadlineMs ?? routes));
+    this.ended++;
+    this.#tally[what]++;
+  }
+
+  /** Why a request was refused or failed; its record comes after its answer. */
+  explained(caller: SimulatedCaller | undefined, record: RequestRecord): void {
+    if (
+      !caller ||
+      (record.outcome !== 'refused' && record.outcome !== 'failed' && record.outcome !== 'invalid')
+    )
+      return;
+    let why = '';
+    for (let i = record.steps.length - 1; i >= 0; i--) {
+      const { what, code } = record.steps[i]!;
+      if (what === 'answer' && code === record.code) continue;
+      why = code;
+      break;
+    }
+    const code = record.code ?? String(record.status);
+    bump(
+      this.#of(caller.arrival).report.reasons,
+      why === '' || why === 'admitted' ? code : `${code} (${why})`,
+    );
+  }
+
+  /** What happened since it was last asked. */
+  take(): Tally {
+    const tally = this.#tally;
+    this.#tally = { ...NOTHING };
+    return tally;
+  }
+
+  groups(): GroupReport[] {
+    const all = [...this.#groups.values()].map((group) => group.finish());
+    const key = ({ route, tenant, priority }: GroupReport) => `${route}\u0000${tenant}\u0000${priority}`;
+    return all.sort((a, b) => (key(a) < key(b) ? -1 : 1));
+  }
+
+  #of(arrival: Arrival): Group {
+    if (this.#last?.arrival === arrival) return this.#last.group;
+    const key = `${arrival.route}\u0000${arrival.tenant ?? ''}\u0000${arrival.priority ?? ''}`;
+    let group = this.#groups.get(key);
+    if (!group) {
+      group = this.#groups.size < GROUPS_MAX ? new Group(arrival) : [...this.#groups.values()].at(-1)!;
+      this.#groups.set(key, group);
+    }
+    this.#last = { arrival, group };
+    return group;
+  }
+}
+
+function bump(counts: Record<string, number>, key: string): void {
+  counts[key] = (counts[key] ?? 0) + 1;
+}

@@ -1,0 +1,66 @@
+import { parseArgs } from 'node:util';
+import { playWorld } from './play.ts';
+import { planWorld } from './world.ts';
+
+/**
+ * Plays worlds by hand: `node test/worlds/replay.ts --seed N` tells all of one, `--seed N --count M` looks for wrong ones among
+ * M seeds from N on. With `--request I` the steps of one request are told.
+ */
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    count: { type: 'string' },
+    request: { type: 'string' },
+  },
+});
+const seed = Number(values.seed);
+
+if (values.count !== undefined) {
+  let bad = 0;
+  for (let i = seed; i < seed + Number(values.count); i++) {
+    const { wrong } = playSafely(i);
+    if (wrong.length === 0) continue;
+    bad++;
+    console.log(`seed ${i}: ${wrong.length} wrong, such as: ${wrong[0]}`);
+  }
+  console.log(`${values.count} worlds, ${bad} of them wrong`);
+  process.exitCode = bad > 0 ? 1 : 0;
+} else {
+  const plan = planWorld(seed);
+  const { backends, routes, tenants } = plan.settings;
+  console.log(
+    JSON.stringify(
+      {
+        backends,
+        routes,
+        tenants,
+        mishaps: plan.mishaps,
+        drain: plan.drain,
+        swaps: plan.swaps.map(({ atMs }) => atMs),
+      },
+      null,
+      1,
+    ),
+  );
+  const { wrong, callers, records } = playWorld(plan);
+  const statuses: Record<string, number> = {};
+  for (const { status, code, degraded, left } of callers) {
+    const key = left ? 'left' : [status, code, degraded].filter(Boolean).join(' ');
+    statuses[key] = (statuses[key] ?? 0) + 1;
+  }
+  console.log(`${callers.length} requests in ${plan.durationMs} ms: ${JSON.stringify(statuses)}`);
+  if (values.request !== undefined) {
+    const caller = callers[Number(values.request)]!;
+    console.log(caller.arrival, records.get(caller.id ?? '')?.steps);
+  }
+  for (const line of wrong) console.log(`wrong: ${line}`);
+  process.exitCode = wrong.length > 0 ? 1 : 0;
+}
+
+function playSafely(each: number): { wrong: string[] } {
+  try {
+    return playWorld(planWorld(each));
+  } catch (error) {
+    return { wrong: [(error as Error).stack ?? String(error)] };
+  }
+}
