@@ -139,6 +139,14 @@ function checkListeners({ gateway, admin, tenants }: Settings, findings: Finding
       `gateway.listen and admin.listen are both ${admin.listen}`,
     );
   }
+  const floors = Object.values(gateway.floors).reduce((sum, share) => sum + share, 0);
+  if (floors > 1 + 1e-9) {
+    const message = `the floors together are ${Number(floors.toFixed(4))}: more than there is to share`;
+    findings.fault('contradiction', ['gateway', 'floors'], message, {
+      expected: 'shares that sum to 1 at most',
+      found: String(Number(floors.toFixed(4))),
+    });
+  }
   if (gateway.bodyBytesMax > gateway.bufferBytesMax) {
     const message = `gateway.bodyBytesMax (${gateway.bodyBytesMax} bytes) is above gateway.bufferBytesMax (${gateway.bufferBytesMax} bytes), which bounds all bodies together`;
     findings.fault('contradiction', ['gateway', 'bodyBytesMax'], message);

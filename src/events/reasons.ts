@@ -27,7 +27,18 @@ export const REASONS = {
 
   // Admission and waiting
   admitted: 'Admitted as {priority}, to be answered within {deadlineMs}[; its session is {session}].',
-  'queue-full': 'No place was free, and {waiting} requests waited already; {max} may.',
+  'queue-full':
+    'No place was free, and {waiting} requests waited already; {max} may, and none of them had less right to its place[; it would have waited {waitMs}].',
+  'would-miss-deadline':
+    'All {places} places were taken and {waiting} requests waited; {aheadTokens} tokens went before it, at {tokensPerSecond} a second: {waitMs} of waiting and {serviceMs} until its answer did not fit into {leftMs}.',
+  displaced:
+    'With {waiting} of {max} waiting it gave its place in the queue to {by} ({rule}); it was of {tenant}, as {priority}.',
+  'too-late-to-serve':
+    '{leftMs} of its deadline were left, and an answer takes {serviceMs}: it was not sent any more[; its wait had been predicted at {predictedMs}][, {waiting} others waited].',
+  fits: 'Its turn was expected after {waitMs} and its answer {serviceMs} later, within the {leftMs} that were left.',
+  waits:
+    'No place was free: it waits, behind {aheadTokens} tokens of those who go first[; predicted: {waitMs}, and {serviceMs} until its answer].',
+  floor: 'A lower priority had had less than its floor of {floor}: {owedTokens} tokens were due to it.',
   waited: 'Waited {waitedMs} for a place, as {priority}.',
 
   // Where it goes

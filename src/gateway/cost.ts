@@ -25,6 +25,23 @@ export function reckonCost(call: Call, bodyBytes: number, usualOut: number | und
   return { tokensIn, tokensOut: Math.min(usual, call.request.outputTokensMax ?? usual) };
 }
 
+/** What its time at an engine is compared with: like calls, and streams with streams. */
+export function serviceKind({ protocol, kind, stream }: Call): string {
+  if (protocol === 'oip') return 'tensors';
+  return stream ? STREAMED[kind] : kind;
+}
+
+const STREAMED = {
+  chat: 'chat-stream',
+  completions: 'completions-stream',
+  embeddings: 'embeddings',
+} as const;
+
+/** Tokens that the time to what its deadline is about hangs on: of a stream the prompt's, of other answers all. */
+export function serviceSize({ stream }: Call, cost: Cost): number {
+  return stream ? cost.tokensIn : weightOf(cost);
+}
+
 /** Tokens in flight that a request counts for, 1 at least. */
 export function weightOf({ tokensIn, tokensOut }: Cost): number {
   return Math.max(1, tokensIn + tokensOut);

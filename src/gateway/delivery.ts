@@ -1,6 +1,8 @@
 import type { Failure } from '../kernel/errors.ts';
+import { rankOf } from '../kernel/priorities.ts';
 import { openaiErrorEvent } from '../protocols/openai/errors.ts';
 import type { UpstreamHeaders } from './contracts.ts';
+import { serviceKind, serviceSize } from './cost.ts';
 import type { Attempt, AttemptHost } from './dispatch/attempt.ts';
 import { passedBack } from './dispatch/headers.ts';
 import type { AttemptFailure } from './dispatch/outcome.ts';
@@ -31,6 +33,8 @@ export class Delivery implements AttemptHost {
     const { watch, world } = this.#path.deps;
     watch.changed(endpoint, this.#x.id);
     endpoint.give(attempt.tokens);
+    const now = this.#path.deps.clock.mono();
+    backend.line.drain.finished(rankOf(this.#x.priority), attempt.tokens, now - attempt.startedAt, now);
     world.forgetIfIdle(endpoint);
     const present = world.backends.get(backend.name);
     if (present && present.line.length > 0) world.wake(present);
@@ -154,6 +158,8 @@ export class Delivery implements AttemptHost {
       },
       now,
     );
+    const aboutMs = streamed ? firstContentAt - startedAt : now - startedAt;
+    attempt.backend.line.service.observe(serviceKind(call), serviceSize(call, x.cost), aboutMs, now);
     const { usualOut } = x.route!;
     if (x.tokensOut !== undefined && x.degraded === undefined) {
       usualOut.value =

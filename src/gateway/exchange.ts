@@ -64,6 +64,8 @@ export class Exchange implements Bagged {
   attempt: Attempt | undefined;
   /** What the caller would be told if nothing else helped. */
   failure: Failure | undefined;
+  /** Why it did not get a place, where that is why it goes down the ladder or is refused. */
+  shedFor: string | undefined;
 
   committed = false;
   /** The committed answer is an event stream. */

@@ -1,6 +1,5 @@
 import { ERRORS, type Failure } from '../kernel/errors.ts';
 import type { Call } from './call.ts';
-import type { Route } from './state/world.ts';
 
 /** What the path itself tells a caller, in words. */
 
@@ -53,12 +52,28 @@ export function noEndpoint(route: string, endpoints: number): Failure {
   };
 }
 
-export function queueFull({ name, waiting }: Route): Failure {
+export function queueFull(route: string, waiting: number): Failure {
   return {
     code: 'overloaded',
-    message: `All places of '${name}' are taken, and ${waiting.count} requests wait already.`,
+    message: `All places of '${route}' are taken, and ${waiting} requests wait already.`,
     phase: 'before-queue',
-    retryAfterSeconds: 1,
+  };
+}
+
+export function wouldMiss(route: string, phase: Failure['phase']): Failure {
+  return {
+    code: 'overloaded',
+    message: `All places of '${route}' are taken, and no answer would come within the deadline.`,
+    phase,
+  };
+}
+
+/** Others came whose claim to its place in the queue was better. */
+export function displaced(route: string): Failure {
+  return {
+    code: 'overloaded',
+    message: `All places of '${route}' are taken, and the queue is full of requests that go first.`,
+    phase: 'queued',
   };
 }
 

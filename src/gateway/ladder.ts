@@ -22,7 +22,7 @@ export function descend(path: Path, x: Exchange): void {
       if (!answer) continue;
       path.step(x, 'rung', 'fixed-answer', { rung: at }, `routes.${route.name}.ladder`);
       metrics.degraded.of(route.name, 'answer').add();
-      metrics.shed.of(route.name, x.failure?.code ?? 'overloaded').add();
+      metrics.shed.of(route.name, x.shedFor ?? x.failure?.code ?? 'overloaded').add();
       x.attempt = undefined;
       path.answer(x, answer, 'degraded');
       return;
@@ -51,7 +51,9 @@ export function descend(path: Path, x: Exchange): void {
   const failure = x.failure!;
   path.refuse(
     x,
-    failure.code === 'overloaded' ? { ...failure, retryAfterSeconds: retryAfter(x, now) } : failure,
+    failure.code === 'overloaded'
+      ? { ...failure, retryAfterSeconds: Math.max(failure.retryAfterSeconds ?? 0, retryAfter(x, now)) }
+      : failure,
   );
 }
 

@@ -221,7 +221,7 @@ export class Path {
       failure.code === 'draining' ||
       failure.code === 'deadline_exceeded'
     ) {
-      this.deps.metrics.shed.of(x.route?.name ?? '', failure.code).add();
+      this.deps.metrics.shed.of(x.route?.name ?? '', x.shedFor ?? failure.code).add();
     }
     this.step(x, 'answer', failure.code, { status: answer.status, phase: failure.phase });
     if (this.draining || failure.code === 'draining') answer.headers.push('connection', 'close');

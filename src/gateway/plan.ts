@@ -50,6 +50,7 @@ export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): 
   }
   const backend = chooseTarget(x, targets, deps.random, now);
   const usable = usableOf(x, backend, now).filter((endpoint) => fresh || !x.tried.includes(endpoint));
+  if (isQueued(backend, usable)) return { kind: 'wait', backend };
   const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
   return endpoint ? { kind: 'go', backend, endpoint, fresh } : { kind: 'wait', backend };
 }
@@ -58,8 +59,14 @@ export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): 
 function planFirst(x: Exchange, backend: Backend, deps: PlanDeps, now: number): Plan {
   const usable = usableOf(x, backend, now);
   if (usable.length === 0) return { kind: 'none' };
+  if (isQueued(backend, usable)) return { kind: 'wait', backend };
   const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
   return endpoint ? { kind: 'go', backend, endpoint, fresh: false } : { kind: 'wait', backend };
+}
+
+/** Whether there is room that others wait for already: who comes now takes its turn among them. */
+function isQueued({ line }: Backend, usable: readonly Endpoint[]): boolean {
+  return line.length > 0 && usable.some((endpoint) => endpoint.hasRoom);
 }
 
 /** The backend's own list where all of it can be used: no copy for the usual case. */

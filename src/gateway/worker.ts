@@ -199,7 +199,9 @@ export class Worker {
       number
     >;
     for (const { line } of this.#world.backends.values()) {
-      for (const priority of priorities) queued[priority] += line.waitingAt(priority);
+      priorities.forEach((priority, rank) => {
+        queued[priority] += line.waitingAt(rank);
+      });
     }
     return {
       endpoints: [...this.#world.endpoints.values()].map((endpoint) => ({

@@ -120,7 +120,7 @@ describe('the whole path in virtual time', () => {
     gateway.engines.set(A, chatAnswer('slow', 900));
     const callers = Array.from({ length: 5 }, () => gateway.chat());
     expect(callers.map((caller) => caller.status)).toEqual([undefined, undefined, undefined, 503, 503]);
-    expect(callers[3]!.answerHeader('retry-after')).toBe('1');
+    expect(callers[3]!.answerHeader('retry-after')).toMatch(/^[1-3]$/);
     await gateway.time.advance(2000);
     expect(callers.slice(0, 3).map((caller) => caller.status)).toEqual([200, 200, 504]);
     expect(gateway.served).toHaveLength(3);

@@ -15,6 +15,14 @@ const listenerTls = z
   })
   .describe('Serves https instead of http.');
 
+const floor = (share: number) =>
+  z
+    .number({ error: 'expected a share from 0 to 1' })
+    .min(0, 'expected a share from 0 to 1')
+    .max(1, 'expected a share from 0 to 1')
+    .default(share)
+    .describe('Its share of tokens, from 0 to 1.');
+
 const gateway = z.strictObject({
   listen: address
     .prefault('127.0.0.1:7070')
@@ -30,6 +38,17 @@ const gateway = z.strictObject({
     .default(100)
     .describe(
       'Full decision records a worker keeps per second; above it, one example and a count for each kind.',
+    ),
+  floors: z
+    .strictObject({
+      critical: floor(0),
+      interactive: floor(0.1),
+      standard: floor(0.05),
+      batch: floor(0.02),
+    })
+    .prefault({})
+    .describe(
+      'What each priority that waits has at least of the work that several wait for, 1/64 in any case; the rest goes by priority.',
     ),
   drain: duration.prefault('30s').describe('How long running requests may finish after SIGTERM.'),
   drainDelay: duration.prefault('0ms').describe('How long requests are still taken after SIGTERM, unready.'),

@@ -68,6 +68,12 @@ export const tenant = z.strictObject({
     .default('standard')
     .describe('The highest that its requests may ask for, and what they get without asking.'),
   routes: z.array(name).optional().describe('Routes and pipelines it may call. Default: every one.'),
+  share: z
+    .number({ error: 'expected a weight above 0' })
+    .positive('expected a weight above 0')
+    .max(1_000_000, 'expected a weight of at most 1000000')
+    .default(1)
+    .describe('Its weight against other tenants of the same priority that wait, in tokens.'),
   limits: z
     .strictObject({
       requests: rate.optional().describe('Requests over time.'),

@@ -3,14 +3,17 @@ import type { Dialect } from '../../backends/contracts.ts';
 import { dialectOf } from '../../backends/register.ts';
 import type { BackendSettings, RouteSettings, TenantSettings } from '../../config/schema/index.ts';
 import type { Clock } from '../../kernel/clock.ts';
+import { priorities } from '../../kernel/priorities.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { Timers } from '../../kernel/timers.ts';
 import type { Readings, Snapshot } from '../../links/messages.ts';
+import { Displacement } from '../../policies/displacement/index.ts';
+import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
 import type { Leases, OpenTransport } from '../contracts.ts';
 import { Endpoint, endpointKey } from './endpoint.ts';
 import { KeyRing } from './key-ring.ts';
-import { WaitingLine } from './waiting-line.ts';
+import { WaitingLine, type Yielder } from './waiting-line.ts';
 
 /** One backend as a snapshot has it. */
 export interface Backend {
@@ -37,8 +40,8 @@ export interface Route {
   /** Targets of weight above 0 that speak each protocol. */
   targets: Record<Dialect['protocol'], Target[]>;
   retries: RetryBudget;
-  /** Requests of this route that wait now; shared by all snapshots. */
-  waiting: { count: number };
+  /** Requests of this route that wait now, whatever for; shared by all snapshots. */
+  waiting: Displacement<Yielder>;
   /** Tokens that its answers have had lately, a moving mean; undefined before the first. Shared by all snapshots. */
   usualOut: { value: number | undefined };
 }
@@ -65,7 +68,7 @@ export class World {
   readonly #deps: WorldDeps;
   readonly #lines = new Map<string, WaitingLine>();
   readonly #budgets = new Map<string, RetryBudget>();
-  readonly #waiting = new Map<string, { count: number }>();
+  readonly #waiting = new Map<string, Displacement<Yielder>>();
   readonly #usualOut = new Map<string, { value: number | undefined }>();
   #readings: Readings = { health: {} };
 
@@ -81,7 +84,10 @@ export class World {
     const { settings } = snapshot;
     const named = new Set<string>();
     const backends = new Map<string, Backend>();
+    const floors = floorsOf(priorities.map((priority) => settings.gateway.floors[priority]));
     for (const [name, backend] of Object.entries(settings.backends)) {
+      const line = keep(this.#lines, name, () => new WaitingLine());
+      line.floors = floors;
       const endpoints = (snapshot.endpoints[name] ?? []).map((address) =>
         this.#endpoint(name, address, backend),
       );
@@ -93,7 +99,7 @@ export class World {
         model: backend.model,
         endpoints,
         authHeaders: authHeaders(backend),
-        line: keep(this.#lines, name, () => new WaitingLine()),
+        line,
       });
     }
     const routes = new Map<string, Route>();
@@ -103,7 +109,7 @@ export class World {
         settings: route,
         targets: { openai: targetsOf(route, backends, 'openai'), oip: targetsOf(route, backends, 'oip') },
         retries: keep(this.#budgets, name, () => new RetryBudget()),
-        waiting: keep(this.#waiting, name, () => ({ count: 0 })),
+        waiting: keep(this.#waiting, name, () => new Displacement<Yielder>(priorities.length)),
         usualOut: keep(this.#usualOut, name, () => ({ value: undefined })),
       });
     }
@@ -141,9 +147,7 @@ export class World {
       for (const waiter of line.clear()) waiter.onHopeless();
       return;
     }
-    let places = 0;
-    for (const endpoint of usable) places += Math.max(0, endpoint.limit - endpoint.inflight);
-    line.offer(places);
+    line.offer(() => usable.some((endpoint) => endpoint.hasRoom), now);
   }
 
   /** Wakes the backend again when an endpoint that is fenced now may be used. */
