@@ -17,12 +17,27 @@ const seed = Number(values.seed);
 
 if (values.count !== undefined) {
   let bad = 0;
+  const kinds = new Map<string, { count: number; seeds: number[] }>();
   for (let i = seed; i < seed + Number(values.count); i++) {
     const { wrong } = playSafely(i);
     if (wrong.length === 0) continue;
     bad++;
-    console.log(`seed ${i}: ${wrong.length} wrong, such as: ${wrong[0]}`);
+    for (const line of wrong) {
+      const kind = line
+        .replace(/req_\w+|http:[^ |:]*[^ ]*/g, '')
+        .replace(/\([^)]*\)/g, '')
+        .replace(/\d[\d.e-]*/g, '#')
+        .slice(0, 200);
+      const same = kinds.get(kind) ?? { count: 0, seeds: [] };
+      same.count++;
+      if (same.seeds.at(-1) !== i) same.seeds.push(i);
+      kinds.set(kind, same);
+    }
   }
+  for (const [kind, { count, seeds }] of kinds)
+    console.log(
+      `${count} times, in seeds ${seeds.slice(0, 5).join(', ')}${seeds.length > 5 ? ', ...' : ''}: ${kind}`,
+    );
   console.log(`${values.count} worlds, ${bad} of them wrong`);
   process.exitCode = bad > 0 ? 1 : 0;
 } else {

@@ -69,7 +69,7 @@ export function checkReasons(
       wrong.push(`${who}, has no record`);
       continue;
     }
-    const told = record.steps.filter(({ what }) => what !== 'answer' && what !== 'admit');
+    const told = record.steps.filter(({ what, code }) => what !== 'answer' && code !== 'admitted');
     const deadline = record.steps.some(({ code }) => code === 'deadline-passed');
     const atOnce = caller.code !== undefined && AT_ONCE.has(caller.code);
     if (told.length === 0 && !deadline && !atOnce) wrong.push(`${who}, has no step that tells why`);
