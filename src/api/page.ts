@@ -37,7 +37,7 @@ const el = (tag, options, ...children) => {
   made.append(...children.filter((child) => child !== undefined && child !== ''));
   return made;
 };
-const tone = { well: 'well', serving: 'well', ready: 'well', loading: 'warn', draining: 'warn', cooling: 'warn', 'half-open': 'warn',
+const tone = { well: 'well', serving: 'well', ready: 'well', starting: 'warn', idle: 'dim', draining: 'warn', cooling: 'warn', 'half-open': 'warn',
   unknown: 'dim', silent: 'warn', open: 'bad', unwell: 'bad', down: 'bad', 'not ready': 'bad' };
 const word = (text, more) => el('span', { className: tone[text] || '' }, text + (more || ''));
 const code = (text) => el('code', {}, text);

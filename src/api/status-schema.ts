@@ -11,13 +11,30 @@ const endpoint = z.object({
   inflight: z.number().int().describe('Requests there now, of all workers.'),
   limit: z.number().describe('Requests that may be there at once, of all workers.'),
   forMs: z.number().optional().describe('Until it may be tried again, where it may not now.'),
+  engine: z
+    .object({
+      waiting: z.number().optional().describe('Requests that wait inside the engine.'),
+      running: z.number().optional().describe('Requests that it works on.'),
+      cacheUsed: z.number().optional().describe('Share of its cache in use, 0 to 1.'),
+      ageMs: z.number().describe('Since this was read.'),
+      stale: z.boolean().describe('Too old: it is not gone by.'),
+    })
+    .optional()
+    .describe('What the engine tells of its own load, whoever sent it; absent where it was never read.'),
 });
 
 const host = z.object({
   backend: z.string(),
-  state: z.enum(['serving', 'loading', 'down']),
-  note: z.string().describe('What it is doing, in words, while it loads.'),
+  state: z
+    .enum(['serving', 'starting', 'idle', 'down'])
+    .describe('idle: stopped as nobody asks for it, and woken by the next request. down: no process is there.'),
+  note: z.string().describe('What it is doing, in words, while it starts.'),
   pid: z.number().int().optional(),
+  startingMs: z
+    .number()
+    .optional()
+    .describe('Since its start began; below 0 where it waits to be started again.'),
+  expectedMs: z.number().optional().describe('What its starts take, as measured.'),
 });
 
 const notice = z.object({

@@ -75,7 +75,7 @@ test('what is wrong stands first, and what waits or has no effect is said', () =
           ...well.backends[0]!,
           backend: 'near',
           endpoints: [],
-          host: { backend: 'near', state: 'loading', note: 'fetching 40 %' },
+          host: { backend: 'near', state: 'starting', note: 'fetching 40 %', startingMs: 2000, expectedMs: 9000 },
         },
       ],
       configuration: {
@@ -95,7 +95,7 @@ test('what is wrong stands first, and what waits or has no effect is said', () =
     '! Endpoint http://a/v1 of b1 is open.',
   ]);
   expect(text).toContain('open for 4.2s');
-  expect(text).toMatch(/near .* fetching 40 % +loading/);
+  expect(text).toMatch(/near .* fetching 40 % +starting for 2s of 9s/);
   expect(text).toMatch(/routes\.chat\.deadline +"3s" +operator/);
   expect(text).toContain('Waits for a restart\n  gateway.listen');
   expect(text).toContain('routes.chat.shadow has no effect yet (a.yaml:1:2)');

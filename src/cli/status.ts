@@ -23,7 +23,8 @@ const STATE_TONES: Record<string, Tone> = {
   serving: 'good',
   ready: 'good',
   well: 'good',
-  loading: 'warn',
+  starting: 'warn',
+  idle: 'dim',
   draining: 'warn',
   cooling: 'warn',
   'half-open': 'warn',
@@ -84,7 +85,7 @@ function backends({ backends }: Status, paint: Paint): string {
   const rows = backends.flatMap(({ backend, engine, hardware, endpoints, host }) => {
     const about = [backend, engine, hardware];
     if (endpoints.length === 0) {
-      return [[...about, host?.note || '-', state(host?.state ?? 'down', paint), 0, 0]];
+      return [[...about, host?.note || '-', state(host?.state ?? 'down', paint) + startOf(host), 0, 0]];
     }
     return endpoints.map((endpoint, i) => [
       ...(i === 0 ? about : ['', '', '']),
@@ -96,6 +97,14 @@ function backends({ backends }: Status, paint: Paint): string {
     ]);
   });
   return table(['BACKEND', 'ENGINE', 'HARDWARE', 'ENDPOINT', 'STATE', 'IN FLIGHT', 'LIMIT'], rows);
+}
+
+/** How far a start has come: ` for 2s of 9s`, or ` again in 4s`. */
+function startOf(host: Status['backends'][number]['host']): string {
+  if (host?.startingMs === undefined) return '';
+  if (host.startingMs < 0) return ` again in ${formatDuration(-host.startingMs)}`;
+  const of = host.expectedMs === undefined ? '' : ` of ${formatDuration(host.expectedMs)}`;
+  return ` for ${formatDuration(host.startingMs)}${of}`;
 }
 
 function workers({ workers }: Status, paint: Paint): string {

@@ -31,7 +31,6 @@ const LATER: readonly Later[] = [
     sentence: 'state is kept in SQLite, in the data directory',
   },
   { pattern: 'backends.*.gauges', sentence: "the engine's own metrics are not read" },
-  { pattern: 'backends.*.host.idleStop', sentence: 'a host runs until Armature stops' },
   { pattern: 'routes.*.shadow', sentence: 'no copies are sent' },
   { pattern: 'routes.*.ladder.*.cached', evenEmpty: true, sentence: 'the rung is passed over' },
   {

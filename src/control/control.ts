@@ -23,7 +23,9 @@ import { withAuthors } from './authors.ts';
 import { Changes } from './changes.ts';
 import type { Effective } from './configuration.ts';
 import { type GatewayLink, Gateways } from './gateways.ts';
+import { backendOfPart, HostStandings } from './host-standings.ts';
 import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
+import { IdleHosts } from './idle-hosts.ts';
 import { liveKeys } from './keys/index.ts';
 import { type LeaseService, leaseService } from './leases/service.ts';
 import { Health } from './probing/health.ts';
@@ -46,6 +48,8 @@ export interface ControlOptions {
 /** Hosts that served before a restart of control and have not connected within this time are not believed any more. */
 const HOSTS_BACK_MS = 5000;
 const PUBLISH_RETRY_MS = 1000;
+/** Starts of each host that are looked up. */
+const STARTS_READ = 5;
 /** Causes of one snapshot; the oldest are left out where it has waited for more. */
 const CAUSES_MAX = 100;
 /** How much longer than they need to drain workers may take to leave. */
@@ -55,6 +59,7 @@ const LEAVE_MS = 5000;
 export class Control {
   readonly gateways: Gateways;
   readonly hosts: Hosts;
+  readonly idle: IdleHosts;
   readonly health: Health;
   readonly metrics: WorkerMetrics;
   readonly snapshots: Snapshots;
@@ -64,6 +69,7 @@ export class Control {
   readonly #options: ControlOptions;
   readonly #leases: LeaseService;
   readonly #siblings: Siblings;
+  readonly #standings: HostStandings;
   readonly #blamer = new Blamer();
   readonly #turns = new Turns();
   /** Events that the next snapshot follows from. */
@@ -77,6 +83,7 @@ export class Control {
     effective: Effective,
     snapshots: Snapshots,
     hosts: RememberedHost[],
+    idle: string[],
   ) {
     const { clock, timers, random, probe, ledger } = options;
     this.#options = options;
@@ -84,7 +91,15 @@ export class Control {
     const publish = (causes: string[]) => this.#publishAll(causes);
     this.changes = new Changes({ place, ledger, log, blamer: this.#blamer, publish }, effective);
     this.snapshots = snapshots;
-    this.hosts = new Hosts(hosts, (backend) => this.#hostChanged(backend));
+    this.hosts = new Hosts(hosts, {
+      onChange: (backend, tookMs) => this.#hostChanged(backend, tookMs),
+      onLoading: (backend, upMs) => {
+        this.#standings.loading(backend, upMs);
+        this.#tellHosts();
+      },
+    });
+    this.#standings = new HostStandings(clock);
+    for (const { backend } of hosts) this.#standings.serves(backend, true, undefined);
     this.#siblings = new Siblings(ledger, log);
     const workers = () => this.effective.settings.gateway.workers;
     this.#leases = leaseService({ timers, workers });
@@ -92,8 +107,7 @@ export class Control {
       joined: (peer, holdings) => {
         this.#leases.joined(peer, holdings);
         peer.send({ type: 'snapshot', snapshot: this.snapshots.current });
-        const { readings } = this.health;
-        if (readings) peer.send({ type: 'readings', readings });
+        peer.send({ type: 'readings', readings: { ...this.health.readings, hosts: this.hostReadings } });
       },
       left: (peer) => {
         this.#leases.left(peer);
@@ -102,6 +116,19 @@ export class Control {
       parting: (peer, metrics) => this.metrics.parting(peer, metrics),
       facts: (boot, sequence, facts) => ledger.storeFacts(boot, sequence, facts),
       leases: (peer, message) => this.#leases.heard(peer, message),
+      wake: (backend, cause) => this.idle.wake(backend, cause),
+    });
+    this.idle = new IdleHosts(idle, {
+      clock,
+      timers,
+      ledger,
+      log,
+      gateways: this.gateways,
+      standings: this.#standings,
+      settings: () => this.effective.settings,
+      snapshot: () => this.snapshots.current,
+      serves: (backend) => this.hosts.addresses(backend).length > 0,
+      changed: (cause) => this.#idleChanged([cause]),
     });
     const file = join(options.place.data, 'run', 'counts.json');
     this.metrics = new WorkerMetrics({ gateways: this.gateways, workers, timers, file, log });
@@ -118,9 +145,10 @@ export class Control {
     effective: Effective,
     faults: readonly Fault[] = [],
   ): Promise<Control> {
-    const { snapshots, hosts } = await Snapshots.open(options.ledger);
+    const { snapshots, hosts, idle } = await Snapshots.open(options.ledger);
     const alive = hosts.filter(({ pid }) => isAlive(pid));
-    const control = new Control(options, effective, snapshots, alive);
+    const control = new Control(options, effective, snapshots, alive, idle);
+    for (const backend of control.#hosted) control.#standings.learn(backend, await startsOf(options.ledger, backend));
     if (faults.length > 0) control.changes.refuse(faults);
     else control.changes.keep();
     const last = await options.ledger.store.snapshots.last();
@@ -134,8 +162,27 @@ export class Control {
     return this.changes.current;
   }
 
-  get wantedParts(): PartSpec[] {
-    return parts(this.effective.settings, this.#options.place);
+  /** Undefined while it is not known which of them run. */
+  get wantedParts(): PartSpec[] | undefined {
+    const { stopped } = this.idle;
+    return stopped && parts(this.effective.settings, this.#options.place, stopped);
+  }
+
+  /** How the hosts of ours stand. */
+  get hostReadings(): Required<Readings>['hosts'] {
+    return Object.fromEntries(
+      this.#hosted.map((backend) => {
+        const serves = this.hosts.addresses(backend).length > 0;
+        const state = this.idle.has(backend) ? 'idle' : serves ? 'running' : 'starting';
+        return [backend, this.#standings.reading(backend, state)];
+      }),
+    );
+  }
+
+  get #hosted(): string[] {
+    return Object.entries(this.effective.settings.backends).flatMap(([name, backend]) =>
+      isHosted(backend) ? [name] : [],
+    );
   }
 
   /** A connection to control's socket: its first message says whose it is. */
@@ -152,7 +199,14 @@ export class Control {
 
   /** What the supervisor tells of the other parts. */
   heard(message: SupervisorToControl): void {
-    this.#siblings.heard(message);
+    if (message.type === 'parts') {
+      this.idle.keptRunning(message.parts);
+      this.#idleChanged([]);
+      return;
+    }
+    const event = this.#siblings.heard(message);
+    const backend = backendOfPart(message.part, this.#hosted);
+    if (backend !== undefined && this.#standings.heard(backend, message, event)) this.#tellHosts();
   }
 
   /** Reads the file anew; see Changes. Never rejects: what goes wrong is told in the log. */
@@ -191,12 +245,15 @@ export class Control {
     this.#options.timers.clear(this.#hostsBack);
     this.#leases.close();
     this.health.close();
+    this.idle.close();
     this.metrics.close();
   }
 
   /** Stored first, then told to everybody; nothing where nothing has changed. */
   async #publish(causes: string[]): Promise<void> {
     const { settings, shown, origins, config } = this.effective;
+    this.#standings.keep(this.#hosted);
+    this.idle.watch(settings);
     const ingredients = {
       settings,
       shown,
@@ -205,14 +262,16 @@ export class Control {
       endpoints: this.#endpoints(settings),
       certificates: config.certificates,
       hosts: this.hosts.serving,
+      idle: this.idle.withheld,
     };
     if (this.#closed || !(await this.snapshots.publish(ingredients, causes))) return;
     const snapshot = this.snapshots.current;
     this.#options.log.info({ snapshot: snapshot.number }, 'snapshot published');
     this.gateways.broadcast({ type: 'snapshot', snapshot });
+    this.#tellHosts();
     this.health.watch(settings);
     this.#options.ledger.keep({ ageMs: settings.store.keep.age, sizeBytes: settings.store.keep.size });
-    this.onWant?.(parts(settings, this.#options.place));
+    this.#want();
     // Lines of a file that was refused are not those that run.
     if (this.changes.filesStand) this.#explain(snapshot.number, origins);
   }
@@ -230,20 +289,48 @@ export class Control {
     return Object.fromEntries(
       Object.entries(settings.backends).map(([name, backend]) => [
         name,
-        isHosted(backend) || !('endpoints' in backend) ? this.hosts.addresses(name) : backend.endpoints,
+        isHosted(backend) || !('endpoints' in backend)
+          ? this.idle.has(name)
+            ? []
+            : this.hosts.addresses(name)
+          : backend.endpoints,
       ]),
     );
   }
 
-  #hostChanged(backend: string): void {
+  #hostChanged(backend: string, tookMs: number | undefined): void {
     if (this.#closed) return;
     const addresses = this.hosts.addresses(backend);
+    const ready = addresses.length > 0;
+    const cause = this.#standings.cause(backend);
     const event = this.#options.ledger.append({
-      type: addresses.length > 0 ? 'host-ready' : 'host-gone',
+      type: ready ? 'host-ready' : 'host-gone',
       subject: `backend:${backend}`,
-      data: { addresses },
+      causes: cause === undefined ? [] : [cause],
+      data: { addresses, ...(tookMs !== undefined && { tookMs }) },
     });
+    if (tookMs !== undefined) this.#standings.learn(backend, [tookMs]);
+    if (!this.idle.has(backend)) this.#standings.serves(backend, ready, event.id);
+    this.idle.hostChanged(backend);
+    this.#tellHosts();
     this.#republish([event.id]);
+  }
+
+  /** Which hosts are idle has changed: at once for the workers, and stored for the control that may follow. */
+  #idleChanged(causes: string[]): void {
+    if (this.#closed) return;
+    this.#tellHosts();
+    this.#want();
+    this.#republish(causes);
+  }
+
+  #tellHosts(): void {
+    if (!this.#closed) this.gateways.broadcast({ type: 'readings', readings: { hosts: this.hostReadings } });
+  }
+
+  #want(): void {
+    const wanted = this.wantedParts;
+    if (wanted) this.onWant?.(wanted);
   }
 
   /** In its turn, with the causes that still wait. What cannot be stored now is tried again; rejects with the failure. */
@@ -265,4 +352,13 @@ export class Control {
     // A failure has been told, and is tried again.
     this.#turns.run(() => this.#publishAll(causes)).catch(() => undefined);
   }
+}
+
+/** How long the last starts of a backend's host took, milliseconds, the oldest first: the ledger knows. */
+async function startsOf(ledger: LedgerService, backend: string): Promise<number[]> {
+  const query = { type: 'host-ready', subject: `backend:${backend}`, order: 'desc', limit: STARTS_READ } as const;
+  const ready = await ledger.store.ledger.events(query);
+  return ready
+    .flatMap(({ event }) => (typeof event.data['tookMs'] === 'number' ? [event.data['tookMs']] : []))
+    .reverse();
 }

@@ -24,6 +24,8 @@ export interface GatewayHandlers {
   facts(boot: string, sequence: number, facts: Fact[]): Promise<void>;
   /** Its last metrics, on its way out. */
   parting(peer: GatewayPeer, metrics: unknown): void;
+  /** A request, `cause`, came for a backend whose host is idle. */
+  wake(backend: string, cause: string): void;
   /** Throws on what makes no sense; its link then ends. */
   leases(peer: GatewayPeer, message: LeaseRequest): void;
 }

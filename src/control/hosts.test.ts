@@ -3,15 +3,20 @@ import type { HostToControl } from '../links/messages.ts';
 import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
 
 let changed: string[];
+let loading: number[];
 beforeEach(() => {
   changed = [];
+  loading = [];
 });
 
 function hosts(remembered: RememberedHost[] = []): Hosts {
-  return new Hosts(remembered, (backend) => changed.push(backend));
+  return new Hosts(remembered, {
+    onChange: (backend, tookMs) => changed.push(tookMs === undefined ? backend : `${backend} in ${tookMs}`),
+    onLoading: (_backend, upMs) => loading.push(upMs),
+  });
 }
 
-function hello(address: string, pid = 1): HostToControl {
+function hello(address: string, pid = 1, more: Partial<HostToControl> = {}): HostToControl {
   return {
     type: 'hello',
     role: 'host',
@@ -21,6 +26,8 @@ function hello(address: string, pid = 1): HostToControl {
     backend: 'near',
     address,
     note: 'loading',
+    upMs: 40,
+    ...more,
   };
 }
 
@@ -65,4 +72,15 @@ test('a remembered host that comes back at another address is reached there alon
   const all = hosts([{ backend: 'near', pid: 1, address: 'http://old/v1' }]);
   all.accept(link(), hello('http://new/v1'));
   expect([all.addresses('near'), changed]).toEqual([['http://new/v1'], ['near']]);
+});
+
+test('a host that loads says for how long it has been up, once, and how long its start took when it serves', () => {
+  const all = hosts();
+  const near = link();
+  all.accept(near, hello(''));
+  near.onMessage?.(hello('', 1, { note: 'half', upMs: 400 }));
+  near.onMessage?.(hello('http://near/v1', 1, { upMs: 900, tookMs: 800 }));
+  expect([loading, changed]).toEqual([[40], ['near in 800']]);
+  near.onMessage?.(hello('', 1, { leaving: true }));
+  expect([loading, changed]).toEqual([[40], ['near in 800', 'near']]);
 });

@@ -15,16 +15,24 @@ export interface HostPeer {
 /** What is kept over a restart of control, so that running hosts go on being used before they have connected again. */
 export type RememberedHost = Pick<HostPeer, 'backend' | 'pid' | 'address'>;
 
+export interface HostsOptions {
+  /** A backend's address has come, gone or changed; `tookMs` is how long the start took of one that has come. */
+  onChange: (backend: string, tookMs?: number) => void;
+  /** A host has connected that does not serve yet, and has been up for so long. */
+  onLoading: (backend: string, upMs: number) => void;
+}
+
 /** The model hosts on the other side of control's socket, and the address of each. */
 export class Hosts {
   readonly #peers = new Map<HostLink, HostPeer>();
-  readonly #onChange: (backend: string) => void;
+  readonly #onChange: HostsOptions['onChange'];
+  readonly #onLoading: HostsOptions['onLoading'];
   #remembered: RememberedHost[];
 
-  /** `onChange` is called when a backend's address has come, gone or changed. */
-  constructor(remembered: readonly RememberedHost[], onChange: (backend: string) => void) {
+  constructor(remembered: readonly RememberedHost[], { onChange, onLoading }: HostsOptions) {
     this.#remembered = [...remembered];
     this.#onChange = onChange;
+    this.#onLoading = onLoading;
   }
 
   accept(link: HostLink, hello: HostToControl): void {
@@ -65,11 +73,12 @@ export class Hosts {
     ];
   }
 
-  #told(link: HostLink, { backend, pid, address, note }: HostToControl): void {
+  #told(link: HostLink, { backend, pid, address, note, upMs, tookMs, leaving }: HostToControl): void {
     const before = this.#peers.get(link);
     const back = this.#remembered.some((host) => host.pid === pid && host.address === address);
     this.#remembered = this.#remembered.filter((host) => host.pid !== pid);
     this.#peers.set(link, { backend, pid, address, note });
-    if (!back && address !== (before?.address ?? '')) this.#onChange(backend);
+    if (!before && address === '' && !leaving) this.#onLoading(backend, upMs);
+    if (!back && address !== (before?.address ?? '')) this.#onChange(backend, tookMs);
   }
 }

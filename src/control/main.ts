@@ -61,7 +61,10 @@ async function start(place: Place, log: Logger): Promise<void> {
     part: 'control',
     boot: randomBytes(8).toString('hex'),
     onOrphaned: () => void retire(),
-    onUp: () => supervisor.send({ type: 'want', parts: control.wantedParts }),
+    onUp() {
+      const parts = control.wantedParts; // where it is not known yet which of them run, the supervisor tells first
+      if (parts) supervisor.send({ type: 'want', parts });
+    },
     onMessage: (message) => control.heard(message),
     ...timing,
   });

@@ -1,5 +1,5 @@
 import type { LedgerService } from '../events/ledger.ts';
-import type { SupervisorToControl } from '../links/messages.ts';
+import type { PartNotice } from '../links/messages.ts';
 import type { Logger } from '../telemetry/logger.ts';
 
 /** What the supervisor tells of the other parts becomes events: a start follows from the end before it. */
@@ -14,20 +14,21 @@ export class Siblings {
     this.#log = log;
   }
 
-  heard(message: SupervisorToControl): void {
+  /** Gives the id of the event. */
+  heard(message: PartNotice): string {
     const { part, pid, wallMs } = message;
     const subject = part.startsWith('gateway-') ? part.replace('gateway-', 'worker:') : `part:${part}`;
     if (message.type === 'part-started') {
       const end = this.#ends.get(part);
       this.#ends.delete(part);
-      this.#ledger.append({
+      const { id } = this.#ledger.append({
         type: message.adopted ? 'part-adopted' : 'part-started',
         subject,
         causes: end === undefined ? [] : [end],
         data: { part, pid },
         wallMs,
       });
-      return;
+      return id;
     }
     const { exitCode, signal, restartInMs } = message;
     // One that was asked to leave has not died, and how one ended that another supervisor started is not known.
@@ -37,5 +38,6 @@ export class Siblings {
     const data = { part, pid, exitCode, signal, restartInMs };
     const { id } = this.#ledger.append({ type, subject, data, wallMs });
     if (restartInMs !== null) this.#ends.set(part, id);
+    return id;
   }
 }

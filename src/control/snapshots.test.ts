@@ -13,7 +13,7 @@ const random = seededRandom(1);
 
 function ingredients(more: Partial<Ingredients> = {}): Ingredients {
   const settings = settingsSchema.parse({});
-  const nothing = { keys: [], endpoints: {}, certificates: {}, shown: {}, origins: {}, hosts: [] };
+  const nothing = { keys: [], endpoints: {}, certificates: {}, shown: {}, origins: {}, hosts: [], idle: [] };
   return { settings, ...nothing, ...more };
 }
 

@@ -17,11 +17,14 @@ export interface Ingredients {
   origins: Record<string, StoredOrigin>;
   /** The hosts behind the addresses, for the control that comes after this one. */
   hosts: RememberedHost[];
+  /** Backends whose hosts are stopped, or about to be, as nobody asks for them; for the same. */
+  idle: string[];
 }
 
 interface PublishedData {
   digest?: string;
   hosts?: RememberedHost[];
+  idle?: string[];
 }
 
 /**
@@ -41,16 +44,20 @@ export class Snapshots {
     this.#number = number;
   }
 
-  /** Reads what the control before this one left: its number, and the hosts that it knew. */
-  static async open(ledger: LedgerService): Promise<{ snapshots: Snapshots; hosts: RememberedHost[] }> {
+  /** Reads what the control before this one left: its number, the hosts that it knew, and those that were idle. */
+  static async open(ledger: LedgerService): Promise<{
+    snapshots: Snapshots;
+    hosts: RememberedHost[];
+    idle: string[];
+  }> {
     const last = await ledger.store.snapshots.last();
     const snapshots = new Snapshots(ledger, last?.number ?? 0);
-    if (!last) return { snapshots, hosts: [] };
+    if (!last) return { snapshots, hosts: [], idle: [] };
     const published = await ledger.store.ledger.event(last.event);
     const data: PublishedData = published?.event.data ?? {};
     snapshots.#digest = data.digest;
     snapshots.#last = { event: last.event, at: last.at };
-    return { snapshots, hosts: data.hosts ?? [] };
+    return { snapshots, hosts: data.hosts ?? [], idle: data.idle ?? [] };
   }
 
   /** The newest; throws before the first has been published. */
@@ -69,7 +76,7 @@ export class Snapshots {
    * Rejects with a StoreError where it cannot be stored; the one before stays current then.
    */
   async publish(made: Ingredients, causes: string[]): Promise<boolean> {
-    const { settings, keys, endpoints, certificates, shown, origins, hosts } = made;
+    const { settings, keys, endpoints, certificates, shown, origins, hosts, idle } = made;
     const digest = createHash('sha256')
       .update(JSON.stringify([settings, keys, endpoints, certificates, origins]))
       .digest('hex');
@@ -86,7 +93,7 @@ export class Snapshots {
       subject: `snapshot:${number}`,
       actor: 'armature',
       causes,
-      data: { number, digest, keys: keys.length, endpoints, hosts },
+      data: { number, digest, keys: keys.length, endpoints, hosts, idle },
     });
     await this.#ledger.store.snapshots.publish(
       { number, event: event.id, at: event.at, settings: shown, origins },

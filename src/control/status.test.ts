@@ -31,6 +31,7 @@ function worker(worker: number, state: Partial<WorkerState> | undefined): Gather
     inflight: 0,
     factsWaiting: 0,
     routes: [],
+    hosts: [],
     endpoints: [],
   };
   return { peer, state: { ...idle, ...state } };
@@ -44,6 +45,7 @@ function gathered(more: Partial<Gathered> = {}): Gathered {
     configuration: { file: '/a.yaml', overlays: [], notices: [], restart: [] },
     workers: [0, 1, 2].map((it) => worker(it, { routes: [{ route: 'chat', ready: true, waiting: 1 }] })),
     hosts: [{ backend: 'near', pid: 7, address: 'http://near/v1', note: '' }],
+    standings: { near: { state: 'running' } },
     endpoints: { b1: [A], near: ['http://near/v1'] },
     health: {},
     ledger: { events: 1, bytes: 2, trouble: undefined, lost: 0 },
@@ -123,7 +125,7 @@ test('what is wrong is told in words, workers and routes first', () => {
     'worker-down',
     'route-not-ready',
     'endpoint-unwell',
-    'host-loading',
+    'host-starting',
     'ledger-trouble',
     'events-lost',
     'configuration-refused',

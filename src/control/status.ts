@@ -1,6 +1,6 @@
 import type { Status } from '../api/contracts.ts';
 import type { BackendSettings, RouteSettings, Settings } from '../config/schema/index.ts';
-import type { WorkerState } from '../links/messages.ts';
+import type { HostReading, WorkerState } from '../links/messages.ts';
 import type { GatewayPeer } from './gateways.ts';
 import type { HostPeer } from './hosts.ts';
 
@@ -13,6 +13,8 @@ export interface Gathered {
   /** Connected workers, with their state where they gave one in time. */
   workers: { peer: GatewayPeer; state: WorkerState | undefined }[];
   hosts: readonly HostPeer[];
+  /** How the hosts of ours stand, by backend. */
+  standings: Record<string, HostReading>;
   endpoints: Record<string, string[]>;
   /** By `BACKEND|ADDRESS`, what probes say. */
   health: Record<string, 'well' | 'unwell'>;
@@ -88,7 +90,7 @@ function routeOf(name: string, route: RouteSettings, { workers }: Gathered): Sta
 }
 
 function backendOf(name: string, backend: BackendSettings, gathered: Gathered): Status['backends'][number] {
-  const host = hostOf(name, backend, gathered.hosts);
+  const host = hostOf(name, backend, gathered);
   return {
     backend: name,
     engine: backend.engine,
@@ -103,18 +105,19 @@ function backendOf(name: string, backend: BackendSettings, gathered: Gathered): 
 function hostOf(
   name: string,
   backend: BackendSettings,
-  hosts: readonly HostPeer[],
+  { hosts, standings }: Gathered,
 ): Status['backends'][number]['host'] {
   if ('endpoints' in backend) return undefined;
   const host =
     hosts.find((it) => it.backend === name && it.address !== '') ?? hosts.find((it) => it.backend === name);
-  if (!host) return { backend: name, state: 'down', note: '' };
-  return {
-    backend: name,
-    state: host.address === '' ? 'loading' : 'serving',
-    note: host.note,
-    pid: host.pid,
-  };
+  const { state, startingMs, expectedMs } = standings[name] ?? {};
+  const takes = expectedMs === undefined ? {} : { expectedMs };
+  if (state === 'idle') return { backend: name, state, note: '', ...takes };
+  const since = startingMs === undefined || state !== 'starting' ? {} : { startingMs };
+  if (!host) return { backend: name, state: 'down', note: '', ...since, ...takes };
+  const serves = host.address !== '';
+  const { note, pid } = host;
+  return { backend: name, state: serves ? 'serving' : 'starting', note, pid, ...since, ...takes };
 }
 
 function endpointOf(backend: string, endpoint: string, { workers, health }: Gathered): Endpoint {
@@ -155,10 +158,10 @@ function troublesOf(status: Status, { ledger }: Gathered): Trouble[] {
   for (const { backend, endpoints, host } of status.backends) {
     if (host?.state === 'down')
       tell('host-down', `backend:${backend}`, `The host of backend ${backend} is not running.`);
-    if (host?.state === 'loading') {
+    if (host?.state === 'starting') {
       const doing = host.note === '' ? '' : `: ${host.note}`;
       tell(
-        'host-loading',
+        'host-starting',
         `backend:${backend}`,
         `The host of backend ${backend} does not serve yet${doing}.`,
       );

@@ -49,6 +49,7 @@ export function surfaceOf(options: {
         configuration: { file, overlays, notices, restart, ...(refused && { refused }) },
         workers,
         hosts: control.hosts.peers,
+        standings: control.hostReadings,
         endpoints,
         health: control.health.known,
         ledger: {

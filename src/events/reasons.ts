@@ -40,6 +40,18 @@ export const REASONS = {
     'No place was free: it waits, behind {aheadTokens} tokens of those who go first[; predicted: {waitMs}, and {serviceMs} until its answer].',
   floor: 'A lower priority had had less than its floor of {floor}: {owedTokens} tokens were due to it.',
   waited: 'Waited {waitedMs} for a place, as {priority}.',
+  'quota-granted': 'The limit had room for it.',
+  'quota-short':
+    'The limit had {there} left of at most {max}, and {asked} was asked for; with {perSecond} more a second there is enough after {retryAfterMs}.',
+  'quota-share-short':
+    "Control did not answer, so that this worker's share of the limit counted, one of {workers}: it had {there} left of at most {max}, and {asked} was asked for.",
+  'quota-never': 'The limit never allows more than {max} at once, and {asked} was asked for.',
+  'quota-concurrency': 'All {max} requests that the tenant may have at once were running.',
+
+  'held-for-start':
+    'The host of {backend} is {state}: held for it, as the start should be over within {leftMs}[, of {expectedMs} that one takes], and the deadline leaves {deadlineMs}.',
+  'start-too-long':
+    'The host of {backend} is {state}, and is not expected to serve before another {leftMs}[, of {expectedMs} that a start takes]; the deadline leaves {deadlineMs}.',
 
   // Where it goes
   'only-target': 'The route has one target that is well: {target}.',
@@ -127,7 +139,10 @@ export const REASONS = {
   'gauges-unread':
     "The engine's own gauges at {url} cannot be read any more[ ({status})][: {fault}]; it is chosen without them.",
   'gauges-read': "The engine's own gauges can be read again.",
-  'host-ready': 'The model host serves at {addresses}.',
+  'host-ready': 'The model host serves at {addresses}[; its start took {tookMs}].',
+  'host-idle-stopped':
+    'The host of {backend} is stopped: nobody has asked for it for {idleMs}, and it may be idle for {idleStopMs}.',
+  'host-woken': 'A request, {request}, woke the host of {backend}, which was idle.',
   'host-gone': 'The model host is gone.',
 
   // Processes

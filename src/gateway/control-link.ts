@@ -31,6 +31,8 @@ export interface ControlLink {
   facts: Outbox;
   leases: Leases;
   readonly up: boolean;
+  /** Asks for a host that is idle. Lost where control is away: it tells of idle hosts when it is back, and is asked again. */
+  wake(backend: string, cause: string): void;
   /** Waits up to `withinMs` for facts to be stored, then ends the link. Resolves with the number of facts left over. */
   close(withinMs: number): Promise<number>;
 }
@@ -76,6 +78,7 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
     get up() {
       return connection.up;
     },
+    wake: (backend, cause) => void send({ type: 'wake', backend, cause }),
     close: (withinMs) => orAfter(withinMs, leave(), timers).then(() => facts.waiting),
   };
 }

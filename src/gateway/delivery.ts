@@ -14,6 +14,9 @@ import { recover } from './recover.ts';
 /** Weight of a new answer in the mean length of a route's answers. */
 const USUAL_WEIGHT = 0.1;
 
+/** How attempts fail at an engine that is not there any more. */
+const GONE_CODES = new Set(['connection-refused', 'connection-lost', 'stale-connection', 'connect-timeout']);
+
 /** Brings the answer of one attempt to the caller, and tells the path how it went. */
 export class Delivery implements AttemptHost {
   readonly #path: Path;
@@ -32,6 +35,7 @@ export class Delivery implements AttemptHost {
     const { endpoint, backend } = attempt;
     const { watch, world } = this.#path.deps;
     watch.changed(endpoint, this.#x.id);
+    if (backend.host) backend.host.usedAt = this.#path.deps.clock.mono();
     endpoint.give(attempt.tokens);
     const now = this.#path.deps.clock.mono();
     backend.line.drain.finished(rankOf(this.#x.priority), attempt.tokens, now - attempt.startedAt, now);
@@ -115,12 +119,14 @@ export class Delivery implements AttemptHost {
   failed(failure: AttemptFailure): void {
     const x = this.#x;
     x.attempt?.giveUp(failure);
+    this.#suspect(failure);
     recover(this.#path, x, failure);
   }
 
   broken(failure: AttemptFailure, told: boolean): void {
     const x = this.#x;
     x.attempt?.giveUp(failure);
+    this.#suspect(failure);
     this.#path.step(x, 'attempt', failure.code, { backend: x.backend!.name, committed: true });
     Delivery.breakOff(this.#path, x, { ...failure.failure, phase: 'committed' }, told);
   }
@@ -136,6 +142,12 @@ export class Delivery implements AttemptHost {
     } else x.caller.destroy(); // a document cut short must be seen to be so
     path.step(x, 'answer', failure.code, { phase: 'committed' });
     path.finish(x);
+  }
+
+  /** A host of ours that does not take connections has died or leaves. */
+  #suspect({ code }: AttemptFailure): void {
+    const backend = this.#x.attempt?.backend;
+    if (backend?.host && GONE_CODES.has(code)) this.#path.deps.world.suspect(backend);
   }
 
   /** Tells what the answered attempt took. */

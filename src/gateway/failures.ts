@@ -52,6 +52,16 @@ export function noEndpoint(route: string, endpoints: number): Failure {
   };
 }
 
+/** Its host does not serve in time; it is expected to in `leftMs`. */
+export function hostStarting(backend: string, leftMs: number): Failure {
+  return {
+    code: 'overloaded',
+    message: `The host of '${backend}' is starting, and will not answer in time.`,
+    phase: 'before-queue',
+    retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
+  };
+}
+
 export function queueFull(route: string, waiting: number): Failure {
   return {
     code: 'overloaded',

@@ -1,3 +1,4 @@
+import { isAwaited } from './cold-start.ts';
 import type { Exchange } from './exchange.ts';
 import { fixedAnswer } from './own-answers.ts';
 import type { Path } from './path.ts';
@@ -30,7 +31,8 @@ export function descend(path: Path, x: Exchange): void {
     if ('backend' in rung && now < x.deadlineAt) {
       const backend = world.backends.get(rung.backend);
       if (!backend || !speaks(backend, call.protocol)) continue;
-      if (!backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && endpoint.hasRoom)) continue;
+      const usable = backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && endpoint.hasRoom);
+      if (!usable && !isAwaited(path, x, backend, now)) continue;
       x.rung = at;
       x.degraded = 'backend';
       x.targets = [{ name: backend.name, weight: 1, backend }];
@@ -60,8 +62,11 @@ export function descend(path: Path, x: Exchange): void {
 /** The earliest moment at which an endpoint of the route may be used again, in whole seconds. */
 function retryAfter(x: Exchange, now: number): number {
   const waits = x
-    .route!.targets[x.call!.protocol].flatMap(({ backend }) => backend.endpoints)
-    .map((endpoint) => endpoint.waitMs(now))
+    .route!.targets[x.call!.protocol].flatMap(({ backend: { host, endpoints } }) =>
+      host?.coming(endpoints.length, now)
+        ? [host.leftMs(now)]
+        : endpoints.map((endpoint) => endpoint.waitMs(now)),
+    )
     .filter((ms) => ms < Number.POSITIVE_INFINITY);
   const earliest = waits.length > 0 ? Math.min(...waits) : 1000;
   return Math.max(1, Math.ceil(earliest / 1000));

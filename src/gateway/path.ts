@@ -9,6 +9,7 @@ import type { WorkerMetrics } from '../telemetry/metrics.ts';
 import { admit } from './admit.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import { type Call, readCall } from './call.ts';
+import { awaitedStart } from './cold-start.ts';
 import type { Caller, FactSink, Leases } from './contracts.ts';
 import { reckonCost, weightOf } from './cost.ts';
 import { Delivery } from './delivery.ts';
@@ -151,11 +152,14 @@ export class Path {
     this.#lookUp(x);
     const found = plan(x, this.deps, this.deps.clock.mono(), again);
     if (found.kind === 'go') send(this, x, found.backend, found.endpoint, found.fresh);
-    else if (found.kind === 'wait') {
-      waitForPlace(this, x, found.backend, (backend, endpoint) =>
-        send(this, x, backend, endpoint, x.tried.includes(endpoint)),
-      );
-    } else this.nowhere(x);
+    else if (found.kind === 'wait') this.#wait(x, found.backend);
+    else this.nowhere(x);
+  }
+
+  #wait(x: Exchange, backend: Backend): void {
+    waitForPlace(this, x, backend, (present, endpoint) =>
+      send(this, x, present, endpoint, x.tried.includes(endpoint)),
+    );
   }
 
   /** Its targets as the present snapshot has them; what it was admitted on may be long gone. */
@@ -176,6 +180,11 @@ export class Path {
 
   /** No endpoint can be used now: the next rung, or a refusal that says when to come again. */
   nowhere(x: Exchange): void {
+    const awaited = awaitedStart(this, x);
+    if (awaited) {
+      this.#wait(x, awaited);
+      return;
+    }
     const now = this.deps.clock.mono();
     const endpoints = x.targets.flatMap(({ backend }) => backend.endpoints);
     const cooling = endpoints.filter((endpoint) => endpoint.coolUntil > now && !endpoint.unwell);

@@ -74,6 +74,7 @@ export class Worker {
       gauges: () => this.#gauges(),
       version: options.version,
     });
+    world.onWake = (backend, cause) => this.#link.wake(backend, cause);
     this.#world = world;
     this.#path = path;
     this.#buffers = buffers;
@@ -181,12 +182,15 @@ export class Worker {
     return this.#world.routes.has(route) ? this.#routeReady(route) : undefined;
   }
 
-  /** Whether an endpoint or a rung can answer the route now. */
+  /** Whether an endpoint or a rung can answer the route now; a host that is idle can, as it is woken by the request. */
   #routeReady(name: string): boolean {
     const route = this.#world.routes.get(name)!;
     const now = this.#options.clock.mono();
-    const usable = (backend: string) =>
-      this.#world.backends.get(backend)?.endpoints.some((endpoint) => endpoint.waitMs(now) === 0) ?? false;
+    const usable = (name: string) => {
+      const backend = this.#world.backends.get(name);
+      if (!backend) return false;
+      return backend.host?.state === 'idle' || backend.endpoints.some((each) => each.waitMs(now) === 0);
+    };
     return (
       route.settings.targets.some(({ backend, weight }) => weight > 0 && usable(backend)) ||
       route.settings.ladder.some((rung) => 'answer' in rung || ('backend' in rung && usable(rung.backend)))
@@ -217,6 +221,19 @@ export class Worker {
     };
   }
 
+  /** Endpoints count that no snapshot names any more, as long as a request runs there. */
+  #hostUse(now: number): WorkerState['hosts'] {
+    const endpoints = [...this.#world.endpoints.values()];
+    return [...this.#world.backends.values()].flatMap(({ name, host, line }) => {
+      if (!host) return [];
+      const inflight = endpoints.reduce(
+        (sum, each) => (each.backend === name ? sum + each.inflight : sum),
+        0,
+      );
+      return [{ backend: name, inflight: inflight + line.length, idleMs: Math.round(now - host.usedAt) }];
+    });
+  }
+
   #state(): WorkerState {
     const now = this.#options.clock.mono();
     return {
@@ -231,6 +248,7 @@ export class Worker {
         ready: this.#routeReady(route.name),
         waiting: route.waiting.count,
       })),
+      hosts: this.#hostUse(now),
       endpoints: [...this.#world.endpoints.values()].map((endpoint) => {
         const waitMs = endpoint.waitMs(now);
         return {

@@ -52,7 +52,7 @@ export async function run(args: string[]): Promise<void> {
     if (leaving.signal.aborted) return;
     leaving.abort();
     log.info({ why }, 'leaving');
-    presence.tell({ address: '', note: 'leaving' });
+    presence.tell({ address: '', note: 'leaving', leaving: true });
     if (server) await pass(RETRACT_MS);
     // What is being fetched ends now, and its clients with it; a model that is being loaded is not waited for.
     else await Promise.race([starting.catch(() => undefined), pass(STOP_MS)]);
@@ -79,7 +79,7 @@ export async function run(args: string[]): Promise<void> {
     process.exit(1);
   }
   if (leaving.signal.aborted) return;
-  presence.tell({ address: server.address, note: '' });
+  presence.tell({ address: server.address, note: '', tookMs: Math.round(timing.clock.mono()) });
   log.info({ address: server.address }, 'serving');
 }
 
@@ -87,10 +87,12 @@ function pass(ms: number): Promise<void> {
   return new Promise((done) => systemTimers.set(ms, done));
 }
 
+type HostNews = Pick<HostToControl, 'address' | 'note' | 'tookMs' | 'leaving'>;
+
 /** Tells the supervisor and control who this is, now and whenever one of them is back. */
 function announce(dataDir: string, part: string, backend: string, onOrphaned: () => void) {
   const boot = randomBytes(8).toString('hex');
-  let known = { address: '', note: 'starting' };
+  let known: HostNews = { address: '', note: 'starting' };
   const hello = (): HostToControl => ({
     type: 'hello',
     role: 'host',
@@ -98,6 +100,7 @@ function announce(dataDir: string, part: string, backend: string, onOrphaned: ()
     pid: process.pid,
     boot,
     backend,
+    upMs: timing.clock.mono(), // a process's clock begins with the process
     ...known,
   });
   const supervisor = joinSupervisor({ dataDir, role: 'host', part, boot, onOrphaned, ...timing });
@@ -107,7 +110,7 @@ function announce(dataDir: string, part: string, backend: string, onOrphaned: ()
     ...timing,
   });
   return {
-    tell(news: { address: string; note: string }): void {
+    tell(news: HostNews): void {
       known = news;
       control.send(hello());
     },

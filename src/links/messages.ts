@@ -21,11 +21,17 @@ export interface Snapshot {
   endpoints: Record<string, string[]>;
 }
 
-/** What control has learned of endpoints by probes, keyed `BACKEND|ADDRESS`. It arrives beside snapshots and survives them. */
+/**
+ * What control has learned beside the configuration: it arrives beside snapshots and survives them. Each message may carry
+ * some of it; what is absent is as it was told before.
+ */
 export interface Readings {
-  health: Record<string, 'well' | 'unwell'>;
-  /** The event that tells of each unwell one: a cause of what is decided while it is so. */
+  /** By probes, keyed `BACKEND|ADDRESS`. */
+  health?: Record<string, 'well' | 'unwell'>;
+  /** The event that tells of each unwell one: a cause of what is decided while it is so. Comes with `health`. */
   causes?: Record<string, string>;
+  /** How the host of each local or simulated backend stands, by the name of the backend. */
+  hosts?: Record<string, HostReading>;
   /** What engines tell of their own load, keyed `BACKEND|ADDRESS`: those that were read since the message before. */
   gauges?: Record<string, GaugeReading>;
 }
@@ -42,6 +48,18 @@ export interface GaugeReading {
   cacheUsed?: number;
   /** Milliseconds since it was read, when this was sent. Default: 0. */
   ageMs?: number;
+}
+
+/** The process behind a backend that is served by a host of ours. */
+export interface HostReading {
+  /** `idle`: stopped for want of requests, and woken by the next one. */
+  state: 'starting' | 'running' | 'idle';
+  /** Of one that is starting: milliseconds since its start began; below 0 while it waits to be started again. */
+  startingMs?: number;
+  /** Milliseconds from the start of the process until it serves, as measured before; absent where none was. */
+  expectedMs?: number;
+  /** The event that it stands so for. */
+  cause?: string;
 }
 
 /** A part says who it is, first thing on every connection. */
@@ -66,7 +84,15 @@ export type GatewayToControl =
   | { type: 'lease-return'; key: string; units: number; want: number }
   /** The worker asks for no more of the key; what it holds and what is still granted comes back as it is not in use. */
   | { type: 'lease-forget'; key: string }
+  /** Wants these amounts of these rates, all or none. Answered in the order in which they are asked. */
+  | { type: 'quota-ask'; ask: number; keys: string[]; amounts: number[] }
+  /** What was used of rates and not asked for; below 0 what was taken and not used. */
+  | { type: 'quota-used'; used: Record<string, number> }
+  /** What the worker thinks is there of each rate, for a control that does not know: the least that is said counts. */
+  | { type: 'quota-known'; levels: Record<string, number> }
   | { type: 'reply'; ask: number; data: unknown }
+  /** A request, `cause`, came for a backend whose host is idle. */
+  | { type: 'wake'; backend: string; cause: string }
   /** The last thing a worker says that ends in good order: what it has counted. */
   | { type: 'parting'; metrics: unknown };
 
@@ -80,6 +106,10 @@ export type ControlToGateway =
    * are short of units, and those that nothing waits for here come back at once, until a recall says otherwise.
    */
   | { type: 'lease-recall'; key: string; units: number; pressed: boolean }
+  /** What is there of each rate now, in the order of the keys; null for one that control does not know, which limits nothing. */
+  | { type: 'quota-answer'; ask: number; granted: boolean; levels: (number | null)[] }
+  /** More is there of a rate than a worker was told when it was refused. */
+  | { type: 'quota-level'; key: string; level: number }
   /** `metrics`: the worker's registry as JSON, a list of telemetry's MetricJson; `state`: a WorkerState. */
   | { type: 'ask'; ask: number; what: 'metrics' | 'state' };
 
@@ -92,6 +122,14 @@ export interface WorkerState {
   inflight: number;
   factsWaiting: number;
   routes: { route: string; ready: boolean; waiting: number }[];
+  /** Use of the backends that hosts of ours serve. */
+  hosts: {
+    backend: string;
+    /** Requests at its endpoints, also at those that no snapshot names any more, and requests that wait for it. */
+    inflight: number;
+    /** Milliseconds since it had one. */
+    idleMs: number;
+  }[];
   endpoints: {
     backend: string;
     endpoint: string;
@@ -109,6 +147,12 @@ export type HostToControl = Hello & {
   address: string;
   /** What it is doing, in words, while it loads. */
   note: string;
+  /** Milliseconds since the process began. */
+  upMs: number;
+  /** Milliseconds from then until it served, once it does. */
+  tookMs?: number;
+  /** It was told to leave, and lets what runs finish. */
+  leaving?: true;
 };
 
 /** What a model host works on, as JSON in its arguments. */
@@ -135,8 +179,11 @@ export interface PartSpec {
 }
 
 export type ControlToSupervisor = Hello | { type: 'want'; parts: PartSpec[] };
+/** `parts` is said to each control once, before anything else: the parts that are kept running. */
+export type SupervisorToControl = { type: 'parts'; parts: string[] } | PartNotice;
+
 /** `wallMs`: when it happened, milliseconds since the epoch; control may hear of it much later. */
-export type SupervisorToControl =
+export type PartNotice =
   | { type: 'part-started'; part: string; pid: number; wallMs: number; adopted: boolean }
   | {
       type: 'part-left';

@@ -1,4 +1,5 @@
 import type { Random } from '../kernel/random.ts';
+import { coldStart, type StartInput } from './cold-start/index.ts';
 import { type TargetInput, targetByWeight } from './target-by-weight/index.ts';
 import { restore, twoChoices } from './two-choices/index.ts';
 
@@ -21,5 +22,12 @@ export const replayable: ReadonlyMap<string, Replayable> = new Map([
   [
     twoChoices.name,
     { version: twoChoices.version, replay: (input, random) => twoChoices.decide(restore(input), 0, random) },
+  ],
+  [
+    coldStart.name,
+    {
+      version: coldStart.version,
+      replay: (input, random) => coldStart.decide(input as StartInput, 0, random),
+    },
   ],
 ] satisfies [string, Replayable][]);

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { SupervisorToControl } from '../links/messages.ts';
+import type { PartNotice } from '../links/messages.ts';
 import { ControlNotices } from './control-notices.ts';
 
-const started = (pid: number): SupervisorToControl => ({
+const started = (pid: number): PartNotice => ({
   type: 'part-started',
   part: 'p',
   pid,
@@ -13,8 +13,8 @@ const started = (pid: number): SupervisorToControl => ({
 test('notices wait for control, in order, and the oldest go first when there are too many', () => {
   const notices = new ControlNotices();
   for (let pid = 1; pid <= 1500; pid++) notices.tell(started(pid));
-  const heard: SupervisorToControl[] = [];
-  const send = (notice: SupervisorToControl) => heard.push(notice) > 0;
+  const heard: PartNotice[] = [];
+  const send = (notice: PartNotice) => heard.push(notice) > 0;
   notices.up(send);
   expect(heard.map((notice) => notice.pid)).toEqual(Array.from({ length: 1000 }, (_, i) => 501 + i));
   notices.tell(started(2000));
@@ -34,7 +34,7 @@ test('what could not be sent is kept', () => {
   const notices = new ControlNotices();
   notices.up(() => false);
   notices.tell(started(1));
-  const heard: SupervisorToControl[] = [];
+  const heard: PartNotice[] = [];
   notices.up((notice) => heard.push(notice) > 0);
   expect(heard).toEqual([started(1)]);
 });

@@ -18,9 +18,10 @@ export interface Place {
 
 /**
  * Which processes run for these settings: control, every gateway worker, and a host for each local or simulated
- * backend. The supervisor starts them, and control says `want` with the same list when the configuration changes.
+ * backend, save for those that are `idle`. The supervisor starts them, and control says `want` with the same list when the
+ * configuration changes.
  */
-export function parts(settings: Settings, place: Place): PartSpec[] {
+export function parts(settings: Settings, place: Place, idle: readonly string[] = []): PartSpec[] {
   // Running requests may take `drain`; what is left is ended, told and stored in the time after it.
   const graceMs = settings.gateway.drain + settings.gateway.drainDelay + LEAVE_MS;
   const data = ['--data', place.data];
@@ -42,12 +43,17 @@ export function parts(settings: Settings, place: Place): PartSpec[] {
     wanted.push({ part: `gateway-${worker}`, role: 'gateway', args, graceMs, ...listener });
   }
   for (const [name, backend] of Object.entries(settings.backends)) {
-    if (!isHosted(backend)) continue;
+    if (!isHosted(backend) || idle.includes(name)) continue;
     const given = JSON.stringify(hostGiven(settings, backend));
     const args = ['host', ...data, '--backend', name, '--given', given];
-    wanted.push({ part: `host-${name}`, role: 'host', args, graceMs });
+    wanted.push({ part: hostPart(name), role: 'host', args, graceMs });
   }
   return wanted;
+}
+
+/** The part that serves a backend. */
+export function hostPart(backend: string): string {
+  return `host-${backend}`;
 }
 
 /** Where a listener is asked from this machine: what listens on every address is asked on loopback. */

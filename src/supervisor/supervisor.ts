@@ -248,6 +248,7 @@ export class Supervisor {
       this.#notices.down(send);
       onClose?.(fault);
     };
+    link.send({ type: 'parts', parts: [...this.#keepers.keys()] });
     this.#notices.up(send);
   }
 

@@ -133,6 +133,7 @@ export class ControlProcess implements AsyncDisposable {
         backend,
         address,
         note: '',
+        upMs: 0,
       }),
       onMessage: () => {},
       timers: systemTimers,

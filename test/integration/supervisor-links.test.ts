@@ -112,10 +112,11 @@ test('gateways leave first, control last', async () => {
 test('control hears of its siblings, of what happened before it came too', async () => {
   await supervisor.start(socket, [spec('control'), spec('gateway-0')], []);
   const { heard } = joins('control', running.get('control')!.pid);
-  await eventually('it has heard', () => heard.length === 2);
+  await eventually('it has heard', () => heard.length === 3);
   running.get('gateway-0')!.onExit!({ exitCode: null, signal: 'SIGKILL' });
-  await eventually('it has heard', () => heard.length === 4);
-  expect(heard.map(({ type, part }) => `${type} ${part}`)).toEqual([
+  await eventually('it has heard', () => heard.length === 5);
+  expect(heard.shift()).toEqual({ type: 'parts', parts: ['control', 'gateway-0'] });
+  expect(heard.map((it) => `${it.type} ${'part' in it ? it.part : ''}`)).toEqual([
     'part-started control',
     'part-started gateway-0',
     'part-left gateway-0',

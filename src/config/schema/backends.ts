@@ -117,6 +117,11 @@ const openai = z.strictObject({
 });
 const oip = z.strictObject({ engine: z.literal(OIP_ENGINES).describe('What serves the model.'), ...remote });
 
+const idleStop = duration
+  .refine((ms) => ms > 0, 'expected more than 0')
+  .optional()
+  .describe('A host without requests for so long is stopped; the next request wakes it. Default: it runs on.');
+
 const local = z.strictObject({
   engine: z.literal('local').describe('What serves the model.'),
   ...served,
@@ -128,7 +133,7 @@ const local = z.strictObject({
         .describe('Threads of one host. Default: half of the cores, 1 at least.'),
       sequences: whole(1, 256).default(4).describe('Chats that are generated together.'),
       contextTokensMax: whole(16).default(2048).describe('Tokens of prompt and answer of one chat.'),
-      idleStop: duration.optional().describe('A host without requests for so long is stopped.'),
+      idleStop,
     })
     .prefault({})
     .describe('The process that serves the model.'),
@@ -168,6 +173,7 @@ const sim = z.strictObject({
     })
     .prefault({})
     .describe('The simulated accelerator.'),
+  host: z.strictObject({ idleStop }).prefault({}).describe('The process that simulates it.'),
 });
 
 export const backend = z.discriminatedUnion('engine', [openai, oip, local, sim], {

@@ -25,6 +25,9 @@ export interface HealthOptions {
  */
 const LEARN_MS = 15_000;
 
+/** What workers are told of health, whole each time. */
+type Told = Required<Pick<Readings, 'health' | 'causes'>>;
+
 /** What probes have found out of every endpoint: told to the workers, and in the ledger when it changes. */
 export class Health {
   readonly #options: HealthOptions;
@@ -58,12 +61,12 @@ export class Health {
   }
 
   /** What is known, by `BACKEND|ADDRESS`. */
-  get known(): Readings['health'] {
+  get known(): Told['health'] {
     return this.#prober.readings().health;
   }
 
   /** What workers are told; undefined while an earlier control knew more. */
-  get readings(): Readings | undefined {
+  get readings(): Told | undefined {
     this.#learned ||= this.#prober.settled;
     if (!this.#learned) return undefined;
     const health = this.known;

@@ -101,8 +101,8 @@ export class Prober {
   }
 
   /** What is known, for those endpoints of which something is. */
-  readings(): Readings {
-    const health: Readings['health'] = {};
+  readings(): Pick<Required<Readings>, 'health'> {
+    const health: Required<Readings>['health'] = {};
     for (const [key, watched] of this.#watched) {
       if (watched.health) health[key] = watched.health;
     }

@@ -12,6 +12,7 @@ import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
 import type { Leases, OpenTransport } from '../contracts.ts';
 import { Endpoint, endpointKey } from './endpoint.ts';
+import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
 
@@ -26,6 +27,8 @@ export interface Backend {
   /** Names and values that every request to it carries. */
   authHeaders: readonly string[];
   line: WaitingLine;
+  /** Of a backend that is served by a host of ours; shared by all snapshots. */
+  host: HostState | undefined;
 }
 
 export interface Target {
@@ -70,7 +73,14 @@ export class World {
   readonly #budgets = new Map<string, RetryBudget>();
   readonly #waiting = new Map<string, Displacement<Yielder>>();
   readonly #usualOut = new Map<string, { value: number | undefined }>();
-  #readings: Readings = { health: {} };
+  readonly #hosts = new Map<string, HostState>();
+  #health: Required<Readings>['health'] = {};
+  #causes: Required<Readings>['causes'] = {};
+  /** A request, `cause`, came for a backend whose host is idle. */
+  onWake: ((backend: string, cause: string) => void) | undefined;
+
+  /** A snapshot has taken the place of the one before it. */
+  onSwapped: (() => void) | undefined;
 
   constructor(deps: WorldDeps) {
     this.#deps = deps;
@@ -99,7 +109,8 @@ export class World {
         model: backend.model,
         endpoints,
         authHeaders: authHeaders(backend),
-        line,
+        line: keep(this.#lines, name, () => new WaitingLine()),
+        host: 'endpoints' in backend ? undefined : this.#host(name),
       });
     }
     const routes = new Map<string, Route>();
@@ -122,19 +133,58 @@ export class World {
       endpoint.retired = !named.has(endpoint.key);
       this.forgetIfIdle(endpoint);
     }
-    this.read(this.#readings);
+    this.#readHealth();
     for (const name of this.#lines.keys()) this.#wakeByName(name);
     this.#forgetNames();
   }
 
-  /** Takes control's readings of health; they arrive beside snapshots, whole each time. */
-  read(readings: Readings): void {
-    this.#readings = readings;
-    for (const endpoint of this.endpoints.values()) {
-      endpoint.unwell = readings.health[endpoint.key] === 'unwell';
-      if (endpoint.unwell) endpoint.cause = readings.causes?.[endpoint.key] ?? endpoint.cause;
+  /** Takes what control has learned; it arrives beside snapshots. */
+  read({ health, causes, hosts, gauges }: Readings): void {
+    if (health) {
+      this.#health = health;
+      this.#causes = causes ?? {};
+      this.#readHealth();
+      for (const backend of this.backends.values()) this.wake(backend);
     }
-    for (const backend of this.backends.values()) this.wake(backend);
+    if (hosts) this.#readHosts(hosts);
+    if (gauges) {
+      const now = this.#deps.clock.mono();
+      for (const key in gauges) this.endpoints.get(key)?.gauged(gauges[key]!, now);
+    }
+  }
+
+  #readHealth(): void {
+    for (const endpoint of this.endpoints.values()) {
+      endpoint.unwell = this.#health[endpoint.key] === 'unwell';
+      if (endpoint.unwell) endpoint.cause = this.#causes[endpoint.key] ?? endpoint.cause;
+    }
+  }
+
+  #readHosts(hosts: Required<Readings>['hosts']): void {
+    const now = this.#deps.clock.mono();
+    for (const [name, reading] of Object.entries(hosts)) {
+      const backend = this.backends.get(name);
+      if (!this.#host(name).heard(reading, now) || !backend) continue;
+      // Each looks anew whether it has the time for what is expected now; one that finds the host idle wakes it.
+      for (const waiter of backend.line.clear()) waiter.onHopeless();
+    }
+  }
+
+  #host(name: string): HostState {
+    return keep(this.#hosts, name, () => new HostState(this.#deps.clock.mono()));
+  }
+
+  /** A host that is idle is asked for once by this worker, however many need it. */
+  wakeHost({ name, host }: Backend, requestId: string): void {
+    if (!host || host.wokenFor !== undefined) return;
+    host.wokenFor = requestId;
+    this.onWake?.(name, requestId);
+  }
+
+  /** A connection to the backend's host was refused or broke off: before control tells of it, those who come wait a moment. */
+  suspect({ name, host }: Backend): void {
+    const forMs = host?.suspect(this.#deps.clock.mono());
+    if (forMs !== undefined) this.#deps.timers.set(forMs, () => this.#wakeByName(name));
   }
 
   /** Gives places to those who wait for the backend, or tells them that there is no hope. */
@@ -144,6 +194,7 @@ export class World {
     const now = this.#deps.clock.mono();
     const usable = backend.endpoints.filter((endpoint) => endpoint.waitMs(now) === 0);
     if (usable.length === 0) {
+      if (backend.host?.coming(backend.endpoints.length, now)) return;
       for (const waiter of line.clear()) waiter.onHopeless();
       return;
     }
@@ -182,6 +233,7 @@ export class World {
   #forgetNames(): void {
     for (const [name, line] of this.#lines)
       if (!this.backends.has(name) && line.length === 0) this.#lines.delete(name);
+    for (const name of this.#hosts.keys()) if (!this.backends.get(name)?.host) this.#hosts.delete(name);
     for (const name of this.#budgets.keys()) if (!this.routes.has(name)) this.#budgets.delete(name);
     for (const name of this.#usualOut.keys()) if (!this.routes.has(name)) this.#usualOut.delete(name);
     for (const [name, { count }] of this.#waiting)

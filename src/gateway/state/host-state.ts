@@ -1,0 +1,62 @@
+import type { HostReading } from '../../links/messages.ts';
+import { type StartInput, startLeftMs } from '../../policies/cold-start/index.ts';
+
+/** How long a host whose connection broke off or was refused is taken to be starting anew, until control has told of it. */
+const SUSPECT_MS = 2_000;
+
+/** The process behind a backend of ours, as control told of it; it survives snapshots. */
+export class HostState {
+  state: StartInput['state'] = 'unknown';
+  /** Milliseconds that its starts take; 0 where none was measured. */
+  expectedMs = 0;
+  /** The event that it stands so for. */
+  cause: string | undefined;
+  /** When its backend last had a request, monotonic. */
+  usedAt: number;
+  /** The request that asked for it to be woken, since it was told to be idle. */
+  wokenFor: string | undefined;
+  /** When its start began or will begin, monotonic. */
+  #beganAt: number;
+  #suspectUntil = 0;
+
+  constructor(now: number) {
+    this.usedAt = this.#beganAt = now;
+  }
+
+  /** Gives whether those who wait for it should think again. */
+  heard({ state, startingMs = 0, expectedMs = 0, cause }: HostReading, now: number): boolean {
+    const changed = state !== this.state || Math.abs(this.#beganAt - (now - startingMs)) > 1_000;
+    this.state = state;
+    this.expectedMs = expectedMs;
+    this.cause = cause;
+    this.#beganAt = now - startingMs;
+    this.wokenFor = undefined;
+    return changed || state === 'idle';
+  }
+
+  /** A connection to it was refused, or broke off: gives for how long that is taken to mean that it is gone, where that is news. */
+  suspect(now: number): number | undefined {
+    if (now < this.#suspectUntil) return undefined;
+    this.#suspectUntil = now + SUSPECT_MS;
+    return SUSPECT_MS;
+  }
+
+  /** Whether it is not there now and will be: with `endpoints` addresses that are known of it. */
+  coming(endpoints: number, now: number): boolean {
+    if (endpoints === 0 || this.state === 'starting' || this.state === 'idle') return true;
+    return now < this.#suspectUntil;
+  }
+
+  startingMs(now: number): number {
+    return Math.round(now - this.#beganAt);
+  }
+
+  /** Milliseconds until it is expected to serve. */
+  leftMs(now: number): number {
+    return startLeftMs({
+      state: this.state,
+      startingMs: this.startingMs(now),
+      expectedMs: this.expectedMs,
+    });
+  }
+}

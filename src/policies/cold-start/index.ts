@@ -1,0 +1,38 @@
+import type { Random } from '../../kernel/random.ts';
+import type { Decision, Policy } from '../contracts.ts';
+
+export interface StartInput {
+  /** `running`: it serves, or will in a moment; `unknown`: nothing was told of it yet. */
+  state: 'starting' | 'running' | 'idle' | 'unknown';
+  /** Milliseconds since its start began; below 0 before that. */
+  startingMs: number;
+  /** Milliseconds that its starts take, as measured; 0 where none was. */
+  expectedMs: number;
+  /** Milliseconds until the request's deadline. */
+  deadlineMs: number;
+}
+
+/** Says whether a request waits for a host that is starting, by whether the start can be over within its deadline. */
+export const coldStart: Policy<StartInput, boolean> = {
+  name: 'cold-start',
+  version: 1,
+  decide(input: StartInput, _now: number, _random: Random): Decision<boolean> {
+    const { state, startingMs, expectedMs, deadlineMs } = input;
+    const leftMs = startLeftMs(input);
+    const choice = leftMs <= deadlineMs;
+    const code = choice ? 'held-for-start' : 'start-too-long';
+    const figures = { state, startingMs, leftMs, deadlineMs, ...(expectedMs > 0 && { expectedMs }) };
+    return { choice, reason: { code, figures } };
+  },
+};
+
+/** Milliseconds until a host is expected to serve. The formula is in README.md. */
+export function startLeftMs({
+  state,
+  startingMs,
+  expectedMs,
+}: Pick<StartInput, 'state' | 'startingMs' | 'expectedMs'>): number {
+  if (state === 'running') return 0;
+  if (state === 'idle') return expectedMs;
+  return Math.abs(expectedMs - startingMs);
+}
