@@ -8,8 +8,6 @@ interface Later {
   pattern: string;
   /** The values without effect; every one where absent. */
   only?: (value: unknown) => boolean;
-  /** An empty map says something too. */
-  evenEmpty?: true;
   sentence: string;
 }
 
@@ -32,7 +30,6 @@ const LATER: readonly Later[] = [
   },
   { pattern: 'backends.*.gauges', sentence: "the engine's own metrics are not read" },
   { pattern: 'routes.*.shadow', sentence: 'no copies are sent' },
-  { pattern: 'routes.*.ladder.*.cached', evenEmpty: true, sentence: 'the rung is passed over' },
   {
     pattern: 'routes.*.affinity',
     only: (value) => value === 'prefix',
@@ -50,9 +47,9 @@ export function hasNoEffectYet(pattern: readonly string[]): boolean {
 /** Says aloud what is set but has no effect yet. */
 export function laterNotices(document: Record<string, unknown>, sources: Sources): Notice[] {
   const notices: Notice[] = [];
-  for (const { pattern, only, evenEmpty, sentence } of LATER) {
+  for (const { pattern, only, sentence } of LATER) {
     for (const { path, value } of select(document, pattern.split('.'))) {
-      if (only ? !only(value) : isEmpty(value) && !evenEmpty) continue;
+      if (only ? !only(value) : isEmpty(value)) continue;
       const { file, line, column } = sources.locate(path, 'key');
       notices.push({
         code: 'no-effect-yet',

@@ -143,7 +143,6 @@ store: { url: "postgres://u:p@h/db" }
     expect(notices.map(({ path, code }) => [path, code])).toEqual([
       ['store.url', 'no-effect-yet'],
       ['backends.b1.gauges', 'no-effect-yet'],
-      ['routes.chat.ladder[0].cached', 'no-effect-yet'],
       ['routes.chat.affinity', 'no-effect-yet'],
       ['tenants.web.limits', 'no-effect-yet'],
     ]);

@@ -72,6 +72,11 @@ export const REASONS = {
   // The ladder
   'other-backend': 'Down the ladder: rung {rung}, the backend {backend}.',
   'fixed-answer': 'Down the ladder: rung {rung}, a fixed answer.',
+  'cached-answer': 'Down the ladder: rung {rung}, an answer that {backend} gave {ageMs} before to the same request.',
+
+  // Answers that are kept and shared
+  'kept-answer': 'The answer was kept: {backend} gave it {ageMs} before to the same request.',
+  'single-flight': 'The same request was in the air: this one gets its answer, as {others} before it.',
 
   // How the answer ended
   committed: 'The answer began: from here on the caller has a part of it.',

@@ -3,6 +3,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
 import { type GaugeReadings, type WorkerMetrics, workerMetrics } from '../telemetry/metrics.ts';
+import { Answers } from './answers/index.ts';
 import { BufferBudget } from './buffer-budget.ts';
 import type { FactSink, Leases, OpenTransport } from './contracts.ts';
 import { EndpointWatch } from './endpoint-watch.ts';
@@ -46,6 +47,7 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     facts,
     buffers,
     sequences: new Sequences(),
+    answers: new Answers({ clock, random, world, metrics, buffers }),
     watch: new EndpointWatch({ clock, random, facts, world }),
     version: parts.version,
   });

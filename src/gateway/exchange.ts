@@ -5,6 +5,7 @@ import type { Priority } from '../kernel/priorities.ts';
 import { Scope } from '../kernel/scope.ts';
 import type { TimerHandle } from '../kernel/timers.ts';
 import type { Snapshot } from '../links/messages.ts';
+import type { RequestKey } from './answers/key.ts';
 import type { Call } from './call.ts';
 import type { AnswerListener, Caller } from './contracts.ts';
 import type { Cost } from './cost.ts';
@@ -45,6 +46,10 @@ export class Exchange implements Bagged {
   cost: Cost = { tokensIn: 0, tokensOut: 1 };
   /** Tokens that a rung lets its answer have at most. */
   outputTokensMax: number | undefined;
+  /** What its answer is known by where answers are kept or shared; undefined where it has none. */
+  key: RequestKey | undefined;
+  /** It goes in place of several callers' requests: it is no caller's own, and neither counted nor charged. */
+  isCarrier = false;
   /** Sees the answer that the caller gets. */
   listener: AnswerListener | undefined;
 

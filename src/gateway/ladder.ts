@@ -28,6 +28,7 @@ export function descend(path: Path, x: Exchange): void {
       path.answer(x, answer, 'degraded');
       return;
     }
+    if ('cached' in rung && path.deps.answers.stale(path, x, at, rung.cached.staleMax)) return;
     if ('backend' in rung && now < x.deadlineAt) {
       const backend = world.backends.get(rung.backend);
       if (!backend || !speaks(backend, call.protocol)) continue;

@@ -28,7 +28,7 @@ export const STREAM_TYPE = [
 export interface OwnAnswer {
   status: number;
   headers: string[];
-  body: string;
+  body: Buffer | string;
 }
 
 /** A failure as the caller's protocol tells it. 429 and 503 always say when to come again. */

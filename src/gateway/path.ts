@@ -7,6 +7,7 @@ import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
 import type { WorkerMetrics } from '../telemetry/metrics.ts';
 import { admit } from './admit.ts';
+import type { Answers } from './answers/index.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import { type Call, readCall } from './call.ts';
 import { awaitedStart } from './cold-start.ts';
@@ -45,6 +46,7 @@ export interface PathDeps {
   facts: FactSink;
   buffers: BufferBudget;
   sequences: Sequences;
+  answers: Answers;
   watch: EndpointWatch;
   version: string;
 }
@@ -144,7 +146,7 @@ export class Path {
   /** It is admitted: an answer is looked for. */
   #begin(x: Exchange, call: Call): void {
     if (call.protocol === 'oip' && call.request?.sequence) this.#planSequence(x, call.request.sequence);
-    else this.plan(x, false);
+    else if (!x.route!.answers || !this.deps.answers.begin(this, x)) this.plan(x, false);
   }
 
   /** Chooses where it goes now. `again`: an endpoint that was tried may be tried on a fresh connection. */
@@ -276,7 +278,7 @@ export class Path {
     x.attempt?.cancel();
     x.scope.close();
     this.running.delete(x);
-    this.#settler.settle(x, this.deps.clock.mono());
+    if (!x.isCarrier) this.#settler.settle(x, this.deps.clock.mono());
   }
 
   /** To be called when a request has come further: one timer watches the deadline and the time limits of the attempt, whichever comes first. */

@@ -90,6 +90,20 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
     ),
     /** route, rung */
     degraded: tally('armature_degraded_total', 'Answers that a rung below full gave.', 'route', 'rung'),
+    /** route, outcome (`hit`, `stale`, `miss`, `bypass`, `stored`) */
+    cache: tally(
+      'armature_cache_total',
+      'Requests by what the kept answers had for them, and answers kept.',
+      'route',
+      'outcome',
+    ),
+    /** route, how (`single-flight`, `batch`) */
+    joined: tally(
+      'armature_joined_total',
+      'Requests that went upstream as one with others.',
+      'route',
+      'how',
+    ),
     /** backend, reason */
     retries: tally('armature_retries_total', 'Attempts after the first of a request.', 'backend', 'reason'),
     /** route, tenant, kind (`in`, `out`) */

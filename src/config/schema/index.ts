@@ -31,6 +31,9 @@ const gateway = z.strictObject({
   workers: whole(1, 256).default(1).describe('Processes that serve callers.'),
   bodyBytesMax: size.prefault('8MiB').describe('The largest request body.'),
   bufferBytesMax: size.prefault('512MiB').describe('All bodies and buffers of one worker together.'),
+  cacheBytesMax: size
+    .prefault('64MiB')
+    .describe('Kept answers of one worker together, beside its buffers; see `routes.NAME.cache`.'),
   factsMax: whole(100)
     .default(100_000)
     .describe('Records that wait while control is away; beyond it they become counts.'),

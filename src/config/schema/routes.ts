@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { priorities } from '../../kernel/priorities.ts';
-import { duration, hash, name, rate, whole } from './values.ts';
+import { duration, hash, name, rate, size, whole } from './values.ts';
 
 const rung = z.union(
   [
@@ -60,6 +60,29 @@ export const route = z.strictObject({
     })
     .prefault({})
     .describe('Second attempts at another endpoint, before anything was answered.'),
+  cache: z
+    .strictObject({
+      ttl: duration.prefault('5m').describe('How long an answer is given to the same request in full.'),
+      answerBytesMax: size.prefault('1MiB').describe('Longer answers are not kept.'),
+    })
+    .optional()
+    .describe(
+      'Answers are kept and given again where repetition is meant: temperature 0, embeddings, tensors. Default: none.',
+    ),
+  singleFlight: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Of the same requests at one moment one goes upstream, and all get its answer, where repetition is meant.',
+    ),
+  batch: z
+    .strictObject({
+      delay: duration.prefault('5ms').describe('How long a request waits for others to go with it.'),
+      max: whole(2, 4096).default(32).describe('Inputs that go together.'),
+      acrossTenants: z.boolean().default(false).describe('Whether requests of several tenants go together.'),
+    })
+    .optional()
+    .describe('Embeddings and tensors of many callers go upstream as one request. Default: each by itself.'),
 });
 
 export const tenant = z.strictObject({

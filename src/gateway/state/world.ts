@@ -10,6 +10,7 @@ import type { Readings, Snapshot } from '../../links/messages.ts';
 import { Displacement } from '../../policies/displacement/index.ts';
 import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
+import { type AnswerRules, answerRules } from '../answers/rules.ts';
 import type { Leases, OpenTransport } from '../contracts.ts';
 import { Endpoint, endpointKey } from './endpoint.ts';
 import { HostState } from './host-state.ts';
@@ -43,6 +44,8 @@ export interface Route {
   /** Targets of weight above 0 that speak each protocol. */
   targets: Record<Dialect['protocol'], Target[]>;
   retries: RetryBudget;
+  /** What it does with answers beyond giving each to who asked; undefined for nothing. */
+  answers: AnswerRules | undefined;
   /** Requests of this route that wait now, whatever for; shared by all snapshots. */
   waiting: Displacement<Yielder>;
   /** Tokens that its answers have had lately, a moving mean; undefined before the first. Shared by all snapshots. */
@@ -120,6 +123,7 @@ export class World {
         settings: route,
         targets: { openai: targetsOf(route, backends, 'openai'), oip: targetsOf(route, backends, 'oip') },
         retries: keep(this.#budgets, name, () => new RetryBudget()),
+        answers: answerRules(route),
         waiting: keep(this.#waiting, name, () => new Displacement<Yielder>(priorities.length)),
         usualOut: keep(this.#usualOut, name, () => ({ value: undefined })),
       });
@@ -136,6 +140,7 @@ export class World {
     this.#readHealth();
     for (const name of this.#lines.keys()) this.#wakeByName(name);
     this.#forgetNames();
+    this.onSwapped?.();
   }
 
   /** Takes what control has learned; it arrives beside snapshots. */

@@ -1,0 +1,136 @@
+import { AnswerAssembly, isFinished } from '../../protocols/openai/answer-assembly.ts';
+import { EventSplitter } from '../../protocols/openai/event-splitter.ts';
+import { eventData } from '../../protocols/openai/events.ts';
+import type { BufferBudget } from '../buffer-budget.ts';
+import type { Call } from '../call.ts';
+import type { AnswerListener, UpstreamHeaders } from '../contracts.ts';
+import type { Exchange } from '../exchange.ts';
+
+/** Headers that say how a body is to be read. */
+const BODY_HEADERS = ['content-type', 'inference-header-content-length'];
+
+export interface KeepWish {
+  bytesMax: number;
+  buffers: BufferBudget;
+  /** Called with an answer that is whole and worth keeping. */
+  keep: (headers: readonly string[], body: Buffer) => void;
+}
+
+/**
+ * Hears the answer of one request and keeps it, if it is a full one, whole, ended of its own, and can be kept exactly.
+ * What it holds meanwhile comes out of the room for all; where there is none, the answer is not kept.
+ */
+export class AnswerKeeper implements AnswerListener {
+  readonly #x: Exchange;
+  readonly #wish: KeepWish;
+  readonly #splitter = new EventSplitter();
+  #assembly: AnswerAssembly | undefined;
+  #pieces: Buffer[] = [];
+  #held = 0;
+  #over = false;
+
+  constructor(x: Exchange, wish: KeepWish) {
+    this.#x = x;
+    this.#wish = wish;
+    x.scope.add(() => this.#giveUp());
+  }
+
+  whole(status: number, headers: UpstreamHeaders, body: Buffer): void {
+    const coding = headers['content-encoding'];
+    const control = String(headers['cache-control'] ?? '').toLowerCase();
+    if (status !== 200 || (coding !== undefined && coding !== 'identity') || control.includes('no-store'))
+      return;
+    const named = BODY_HEADERS.flatMap((name) => {
+      const value = headers[name];
+      return typeof value === 'string' ? [name, value] : [];
+    });
+    const raw = headers['inference-header-content-length'];
+    this.#keep(named, body, raw === undefined ? body.length : Number(raw));
+  }
+
+  piece(bytes: Buffer | string): void {
+    if (this.#over) return;
+    const { call, streaming } = this.#x;
+    const piece = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+    if (!streaming) {
+      this.#pieces.push(piece);
+      // Of a long document that came in pieces the headers are not known here: only OpenAI's is surely JSON.
+      if (call!.protocol !== 'openai' || !this.#hold(this.#held + piece.length)) this.#giveUp();
+      return;
+    }
+    const kind = (call as { kind: 'chat' | 'completions' }).kind;
+    const assembly = (this.#assembly ??= new AnswerAssembly(kind));
+    for (const event of this.#splitter.push(piece)) {
+      const data = eventData(event);
+      if (data !== undefined) assembly.add(data);
+    }
+    if (!this.#hold(assembly.size + this.#splitter.held)) this.#giveUp();
+  }
+
+  done(): void {
+    if (this.#over) return;
+    const json = ['content-type', 'application/json'];
+    if (!this.#assembly) {
+      const body = Buffer.concat(this.#pieces);
+      this.#keep(json, body, body.length);
+      return;
+    }
+    const document = this.#assembly.finish();
+    if (!document) return;
+    const { tokensIn, tokensOut } = this.#x;
+    // The chunk with the usage may have been asked for by the gateway alone, and taken out before it came here.
+    if (document['usage'] === undefined && tokensIn !== undefined && tokensOut !== undefined) {
+      document['usage'] = {
+        prompt_tokens: tokensIn,
+        completion_tokens: tokensOut,
+        total_tokens: tokensIn + tokensOut,
+      };
+    }
+    this.#keep(json, Buffer.from(JSON.stringify(document)), undefined);
+  }
+
+  /** `jsonEnd`: where the JSON that is still to be judged ends; undefined where it has been. */
+  #keep(headers: readonly string[], body: Buffer, jsonEnd: number | undefined): void {
+    const { degraded, outputTokensMax, call, backend } = this.#x;
+    if (degraded !== undefined || outputTokensMax !== undefined || !backend) return;
+    if (body.length > this.#wish.bytesMax) return;
+    if (jsonEnd !== undefined && !isWhole(call!, body.subarray(0, jsonEnd))) return;
+    // A copy of its own: the bytes may be a small part of a large piece that would be kept with them.
+    this.#wish.keep(headers, Buffer.from(body));
+  }
+
+  #hold(bytes: number): boolean {
+    if (bytes > this.#wish.bytesMax) return false;
+    const more = bytes - this.#held;
+    if (more > 0 && !this.#wish.buffers.take(more)) return false;
+    this.#held = Math.max(this.#held, bytes);
+    return true;
+  }
+
+  #giveUp(): void {
+    this.#over = true;
+    this.#pieces = [];
+    this.#assembly = undefined;
+    this.#wish.buffers.give(this.#held);
+    this.#held = 0;
+  }
+}
+
+/** Whether a document is an answer that came to its own end. */
+function isWhole(call: Call, body: Buffer): boolean {
+  let value: { choices?: unknown; data?: unknown; outputs?: unknown; error?: unknown } | null;
+  try {
+    value = JSON.parse(body.toString('utf8'));
+  } catch {
+    return false;
+  }
+  if (typeof value !== 'object' || value === null || value.error) return false;
+  if (call.protocol === 'oip') return Array.isArray(value.outputs);
+  if (call.kind === 'embeddings') return Array.isArray(value.data) && value.data.length > 0;
+  const { choices } = value;
+  return (
+    Array.isArray(choices) &&
+    choices.length > 0 &&
+    choices.every((choice) => isFinished((choice as { finish_reason?: unknown } | null)?.finish_reason))
+  );
+}
