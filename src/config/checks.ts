@@ -101,6 +101,10 @@ function checkNames(document: Record<string, unknown>, findings: Findings): void
       if (typeof value === 'string' && value !== UNRESOLVED) findings.known(value, names, what, path);
     }
   }
+  const callable = [...findings.names.routes, ...findings.names.pipelines];
+  for (const { path } of select(document, ['tenants', '*', 'limits', 'routes', '*'])) {
+    findings.known(String(path.at(-1)), callable, 'route or pipeline', path);
+  }
   for (const { path, value } of select(document, ['backends', '*'])) {
     const model = at(value, 'model');
     if (at(value, 'engine') !== 'local' || typeof model !== 'string' || model === UNRESOLVED) continue;
@@ -225,6 +229,12 @@ function checkTenants({ tenants, admin }: Settings, findings: Findings): void {
   }
   const owners = new Map<string, string>();
   for (const [name, tenant] of Object.entries(tenants ?? {})) {
+    for (const route of Object.keys(tenant.limits.routes)) {
+      if (tenant.routes === undefined || tenant.routes.includes(route)) continue;
+      const message = `the tenant may not call "${route}", so that there is nothing to limit`;
+      const path = ['tenants', name, 'limits', 'routes', route];
+      findings.notices.push({ code: 'looks-wrong', path, message });
+    }
     for (const [index, { hash }] of tenant.keys.entries()) {
       const owner = owners.get(hash);
       if (owner !== undefined) {

@@ -35,7 +35,6 @@ const LATER: readonly Later[] = [
     only: (value) => value === 'prefix',
     sentence: 'requests are spread as with none',
   },
-  { pattern: 'tenants.*.limits', sentence: 'its requests are not limited' },
   { pattern: 'pipelines.*', sentence: 'it cannot be called' },
 ];
 

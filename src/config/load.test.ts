@@ -144,7 +144,6 @@ store: { url: "postgres://u:p@h/db" }
       ['store.url', 'no-effect-yet'],
       ['backends.b1.gauges', 'no-effect-yet'],
       ['routes.chat.affinity', 'no-effect-yet'],
-      ['tenants.web.limits', 'no-effect-yet'],
     ]);
     expect(secrets['store.url']).toBe('postgres://***@h/db');
   });

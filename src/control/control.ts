@@ -30,6 +30,9 @@ import { liveKeys } from './keys/index.ts';
 import { type LeaseService, leaseService } from './leases/service.ts';
 import { Health } from './probing/health.ts';
 import type { Probe } from './probing/prober.ts';
+import { QuotaService } from './quota/service.ts';
+import { EngineGauges } from './scraping/engine-gauges.ts';
+import type { OpenPage } from './scraping/scraper.ts';
 import { Siblings } from './siblings.ts';
 import { Snapshots } from './snapshots.ts';
 import { Turns } from './turns.ts';
@@ -65,6 +68,7 @@ export class Control {
   readonly snapshots: Snapshots;
   /** Told after each change which parts are wanted. */
   onWant: ((parts: PartSpec[]) => void) | undefined;
+  readonly quotas: QuotaService;
   readonly changes: Changes;
   readonly #options: ControlOptions;
   readonly #leases: LeaseService;
@@ -105,6 +109,7 @@ export class Control {
     this.#leases = leaseService({ timers, workers });
     this.gateways = new Gateways(timers, {
       joined: (peer, holdings) => {
+    this.quotas = new QuotaService(clock);
         this.#leases.joined(peer, holdings);
         peer.send({ type: 'snapshot', snapshot: this.snapshots.current });
         peer.send({ type: 'readings', readings: { ...this.health.readings, hosts: this.hostReadings } });
@@ -114,11 +119,13 @@ export class Control {
         void this.metrics.left(peer);
       },
       parting: (peer, metrics) => this.metrics.parting(peer, metrics),
+        this.quotas.left(peer);
       facts: (boot, sequence, facts) => ledger.storeFacts(boot, sequence, facts),
       leases: (peer, message) => this.#leases.heard(peer, message),
       wake: (backend, cause) => this.idle.wake(backend, cause),
     });
     this.idle = new IdleHosts(idle, {
+      quotas: (peer, message) => this.quotas.heard(peer, message),
       clock,
       timers,
       ledger,
@@ -280,6 +287,7 @@ export class Control {
   #explain(number: number, origins: Effective['origins']): void {
     withAuthors(origins, this.#blamer)
       .then((authored) => this.#options.ledger.store.snapshots.explain(number, authored))
+    this.quotas.swap(settings.tenants);
       .catch((error: Error) =>
         this.#options.log.warn({ err: error }, 'the authors of the configuration are not kept'),
       );

@@ -18,6 +18,7 @@ beforeEach(() => {
     left: ({ part, boot }) => log.push(`${part} ${boot} left`),
     facts: (_boot, _sequence, facts) => store(facts),
     leases: (_peer, message) => log.push(message.type),
+    quotas: (_peer, message) => log.push(message.type),
     wake: (backend, cause) => log.push(`${cause} wakes ${backend}`),
     parting: ({ part }) => log.push(`${part} parts`),
   });

@@ -16,6 +16,8 @@ export interface GatewayPeer {
 
 export type LeaseRequest = Extract<GatewayToControl, { type: 'lease-ask' | 'lease-return' | 'lease-forget' }>;
 
+export type QuotaRequest = Extract<GatewayToControl, { type: 'quota-ask' | 'quota-used' | 'quota-known' }>;
+
 export interface GatewayHandlers {
   /** `holdings` are the units of leases that it holds, by key. */
   joined(peer: GatewayPeer, holdings: Record<string, number>): void;
@@ -28,6 +30,8 @@ export interface GatewayHandlers {
   wake(backend: string, cause: string): void;
   /** Throws on what makes no sense; its link then ends. */
   leases(peer: GatewayPeer, message: LeaseRequest): void;
+  /** Throws likewise. */
+  quotas(peer: GatewayPeer, message: QuotaRequest): void;
 }
 
 const STORE_RETRY_MS = 1000;
@@ -120,6 +124,14 @@ export class Gateways {
       case 'lease-return':
       case 'lease-forget':
         this.#handlers.leases(peer, message);
+        break;
+      case 'quota-ask':
+      case 'quota-used':
+      case 'quota-known':
+        this.#handlers.quotas(peer, message);
+        break;
+      case 'wake':
+        this.#handlers.wake(message.backend, message.cause);
         break;
       case 'parting':
         this.#handlers.parting(peer, message.metrics);

@@ -8,6 +8,8 @@ import { BufferBudget } from './buffer-budget.ts';
 import type { FactSink, Leases, OpenTransport } from './contracts.ts';
 import { EndpointWatch } from './endpoint-watch.ts';
 import { Path } from './path.ts';
+import { Quotas } from './quota/quotas.ts';
+import { Rates } from './quota/rates.ts';
 import { Sequences } from './sequences.ts';
 import { World } from './state/world.ts';
 
@@ -16,6 +18,8 @@ export interface GatewayParts {
   random: Random;
   timers: Timers;
   leases: Leases;
+  /** Absent where there is no control to share them with. */
+  rates?: Rates;
   facts: FactSink;
   openTransport: OpenTransport;
   registry: Registry;
@@ -34,7 +38,9 @@ export interface Gateway {
 /** Puts the request path together: the same for a worker, a test in virtual time and the simulator. */
 export function assembleGateway(parts: GatewayParts): Gateway {
   const { clock, random, timers, leases, facts, openTransport } = parts;
-  const world = new World({ clock, random, timers, leases, openTransport });
+  const rates = parts.rates ?? new Rates({ clock, timers });
+  const quotas = new Quotas({ leases, rates, clock, timers });
+  const world = new World({ clock, random, timers, leases, quotas, openTransport });
   const buffers = new BufferBudget();
   const metrics = workerMetrics(parts.registry, parts.gauges);
   const path = new Path({

@@ -7,6 +7,7 @@ import { socketPath } from '../links/socket-path.ts';
 import type { Leases } from './contracts.ts';
 import { Outbox } from './facts/outbox.ts';
 import { ControlLeases } from './leases/leased.ts';
+import { Rates } from './quota/rates.ts';
 
 export interface ControlLinkOptions {
   dataDir: string;
@@ -30,6 +31,7 @@ export interface ControlLink {
   /** Where facts go; `waiting` is the gauge `armature_facts_waiting`. */
   facts: Outbox;
   leases: Leases;
+  rates: Rates;
   readonly up: boolean;
   /** Asks for a host that is idle. Lost where control is away: it tells of idle hosts when it is back, and is asked again. */
   wake(backend: string, cause: string): void;
@@ -44,6 +46,7 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
   const send = (message: GatewayToControl) => connection.send(message);
   const facts = new Outbox({ boot, send, soon, clock, timers, random });
   const leases = new ControlLeases({ send, soon });
+  const rates = new Rates({ clock, timers, link: { send, soon } });
 
   const connection = connect<ControlToGateway, GatewayToControl>(socketPath(options.dataDir, 'control'), {
     hello: () => ({
@@ -55,12 +58,16 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
       worker,
       holdings: leases.holdings(),
     }),
-    onMessage: (message) => hear(message, options, facts, leases, send),
+    onMessage: (message) => hear(message, options, { facts, leases, rates }, send),
     onUp() {
       leases.up();
+      rates.up();
       facts.up();
     },
-    onDown: (fault) => fault && callbacks.onFault?.(fault),
+    onDown(fault) {
+      rates.down();
+      if (fault) callbacks.onFault?.(fault);
+    },
     timers,
     random,
   });
@@ -75,6 +82,7 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
   return {
     facts,
     leases,
+    rates,
     get up() {
       return connection.up;
     },
@@ -94,8 +102,7 @@ async function orAfter(ms: number, work: Promise<void>, timers: Timers): Promise
 function hear(
   message: ControlToGateway,
   { boot, callbacks }: ControlLinkOptions,
-  facts: Outbox,
-  leases: ControlLeases,
+  { facts, leases, rates }: { facts: Outbox; leases: ControlLeases; rates: Rates },
   send: (message: GatewayToControl) => boolean,
 ): void {
   switch (message.type) {
@@ -114,6 +121,10 @@ function hear(
     case 'lease-grant':
     case 'lease-recall':
       leases.heard(message);
+      break;
+    case 'quota-answer':
+    case 'quota-level':
+      rates.heard(message);
       break;
     case 'ask': {
       const { ask, what } = message;

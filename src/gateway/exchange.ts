@@ -10,6 +10,8 @@ import type { Call } from './call.ts';
 import type { AnswerListener, Caller } from './contracts.ts';
 import type { Cost } from './cost.ts';
 import type { Attempt } from './dispatch/attempt.ts';
+import type { Hedge } from './dispatch/hedge.ts';
+import type { Reservation } from './quota/reservation.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route, Target } from './state/world.ts';
 
@@ -44,6 +46,10 @@ export class Exchange implements Bagged {
 
   /** What it is reckoned to take of an engine; set once it is admitted. */
   cost: Cost = { tokensIn: 0, tokensOut: 1 };
+  /** What its tenant's quota is charged for it: `stage` its tokens alone, as its pipeline counts as the request. */
+  charged: 'request' | 'stage' | 'nothing' = 'request';
+  /** What it has taken of that; undefined where nothing is limited. */
+  quota: Reservation | undefined;
   /** Tokens that a rung lets its answer have at most. */
   outputTokensMax: number | undefined;
   /** What its answer is known by where answers are kept or shared; undefined where it has none. */

@@ -30,6 +30,7 @@ import { identify, mayCall } from './identify.ts';
 import { descend } from './ladder.ts';
 import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
 import { plan } from './plan.ts';
+import { addQuotaHeaders, reserveQuota } from './quota/reserve.ts';
 import { outcomeOf, Settler } from './record/settle.ts';
 import type { Sequences } from './sequences.ts';
 import type { Endpoint } from './state/endpoint.ts';
@@ -139,12 +140,14 @@ export class Path {
       this.refuse(x, wrongProtocol(call));
       return;
     }
-    route.retries.observe({ budget: route.settings.retry.budget });
-    this.#begin(x, call);
+    const line = world.quotas.lineOf(x.tenant, route.name);
+    if (line) reserveQuota(this, x, call, line);
+    else this.begin(x, call);
   }
 
   /** It is admitted: an answer is looked for. */
-  #begin(x: Exchange, call: Call): void {
+  begin(x: Exchange, call: Call): void {
+    x.route!.retries.observe({ budget: x.route!.settings.retry.budget });
     if (call.protocol === 'oip' && call.request?.sequence) this.#planSequence(x, call.request.sequence);
     else if (!x.route!.answers || !this.deps.answers.begin(this, x)) this.plan(x, false);
   }
@@ -229,6 +232,7 @@ export class Path {
     x.status = answer.status;
     if (
       failure.code === 'overloaded' ||
+      failure.code === 'quota_exceeded' ||
       failure.code === 'draining' ||
       failure.code === 'deadline_exceeded'
     ) {
@@ -248,6 +252,7 @@ export class Path {
     const answered = x.outcome === 'ok' || x.outcome === 'degraded' || x.committed;
     if (answered && x.backend && x.attempt) headers.push('x-armature-backend', x.backend.name);
     if (answered && x.degraded !== undefined) headers.push('x-armature-degraded', x.degraded);
+    if (x.quota) addQuotaHeaders(this, x, headers);
   }
 
   /** The caller left: everything done for it ends at once. */

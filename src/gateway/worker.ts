@@ -62,12 +62,13 @@ export class Worker {
         onFault: (fault) => options.log.warn({ err: fault }, 'the link with control broke'),
       },
     });
-    const { leases, facts } = this.#link;
+    const { leases, rates, facts } = this.#link;
     const { world, path, buffers, metrics } = assembleGateway({
       clock,
       random,
       timers,
       leases,
+      rates,
       facts,
       openTransport: openHttp1,
       registry: this.#registry,

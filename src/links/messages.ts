@@ -163,7 +163,7 @@ export interface HostGiven {
 }
 
 /** Settings of a backend without those that are about the way to it. */
-export type HostSettings<Backend> = Omit<Backend, 'limits' | 'timeouts' | 'hardware' | 'tier'>;
+export type HostSettings<Backend> = Omit<Backend, 'limits' | 'timeouts' | 'hardware' | 'tier' | 'price'>;
 
 /** What the supervisor keeps running. */
 export interface PartSpec {

@@ -1,6 +1,7 @@
 import type { Random } from '../kernel/random.ts';
 import { coldStart, type StartInput } from './cold-start/index.ts';
 import { type TargetInput, targetByWeight } from './target-by-weight/index.ts';
+import { type BucketInput, replayBucket } from './token-bucket/index.ts';
 import { restore, twoChoices } from './two-choices/index.ts';
 
 /** A policy whose recorded decisions can be taken again. */
@@ -30,4 +31,5 @@ export const replayable: ReadonlyMap<string, Replayable> = new Map([
       replay: (input, random) => coldStart.decide(input as StartInput, 0, random),
     },
   ],
+  ['token-bucket', { version: 1, replay: (input) => replayBucket(input as BucketInput) }],
 ] satisfies [string, Replayable][]);

@@ -75,7 +75,16 @@ export function isHosted(backend: BackendSettings): backend is HostedSettings {
  * argument, a host is started anew when it changes, and left alone when only the way to it does.
  */
 function hostGiven(settings: Settings, backend: HostedSettings): HostGiven {
-  const { limits: _limits, timeouts: _timeouts, hardware: _hardware, tier: _tier, ...own } = backend;
-  const model = own.engine === 'local' ? settings.models[own.model] : undefined;
-  return { backend: own, ...(model && { model }) };
+  const {
+    limits: _limits,
+    timeouts: _timeouts,
+    hardware: _hardware,
+    tier: _tier,
+    price: _price,
+    ...own
+  } = backend;
+  if (own.engine === 'sim') return { backend: { ...own, host: {} } };
+  const { idleStop: _idleStop, ...host } = own.host; // when it is stopped is not its own business
+  const model = settings.models[own.model];
+  return { backend: { ...own, host }, ...(model && { model }) };
 }

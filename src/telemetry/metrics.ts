@@ -84,7 +84,7 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
     /** route, reason */
     shed: tally(
       'armature_shed_total',
-      'Requests refused or sent down the ladder for want of room or time.',
+      'Requests refused or sent down the ladder for want of room, time or quota.',
       'route',
       'reason',
     ),
@@ -113,6 +113,13 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
       'route',
       'tenant',
       'kind',
+    ),
+    /** route, tenant */
+    cost: tally(
+      'armature_cost_total',
+      'What the tokens cost, at the price of the backends that used them.',
+      'route',
+      'tenant',
     ),
     loopDelaySeconds: spread(
       'armature_event_loop_delay_seconds',

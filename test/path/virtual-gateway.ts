@@ -273,7 +273,10 @@ export class VirtualGateway {
         'endpoints' in backend ? backend.endpoints : [],
       ]),
     );
-    this.world.swap({ number: ++this.#number, event: `ev_${this.#number}`, settings, keys: [], endpoints });
+    const keys = Object.entries(settings.tenants ?? {}).flatMap(([tenant, { keys }]) =>
+      keys.map(({ hash }) => ({ id: hash, tenant, hash })),
+    );
+    this.world.swap({ number: ++this.#number, event: `ev_${this.#number}`, settings, keys, endpoints });
   }
 
   send(method: string, target: string, body: unknown, headers?: Record<string, string>): VirtualCaller {

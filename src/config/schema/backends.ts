@@ -73,11 +73,20 @@ const tls = z
   })
   .describe('For https endpoints.');
 
+const price = z
+  .strictObject({
+    in: z.number().min(0).default(0).describe('A million tokens of prompts.'),
+    out: z.number().min(0).default(0).describe('A million tokens of answers.'),
+  })
+  .optional()
+  .describe('What tokens cost, in a currency of your own; summed up in `armature_cost_total`.');
+
 const served = {
   hardware: z.string().default('unknown').describe('The kind of accelerator, such as nvidia-h100 or cpu.'),
   tier: z.string().optional().describe('Where it stands: edge, mid, large, or a name of your own.'),
   limits: limits.describe('Caps of each endpoint.'),
   timeouts: timeouts.describe('How long an attempt may take.'),
+  price,
 };
 
 const remote = {

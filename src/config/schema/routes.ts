@@ -99,9 +99,20 @@ export const tenant = z.strictObject({
     .describe('Its weight against other tenants of the same priority that wait, in tokens.'),
   limits: z
     .strictObject({
-      requests: rate.optional().describe('Requests over time.'),
-      tokens: rate.optional().describe('Tokens of prompts and answers over time.'),
-      concurrency: whole(1).optional().describe('Requests at once.'),
+/** A rate's amount is also what can be had at once: see docs/quotas.md. */
+const limits = {
+  requests: rate.optional().describe('Requests over time; the amount may come at once.'),
+  tokens: rate
+    .optional()
+    .describe('Tokens of prompts and answers over time; the amount may be used at once.'),
+  concurrency: whole(1).optional().describe('Requests at once.'),
+};
+
+      ...limits,
+      routes: z
+        .record(name, z.strictObject(limits))
+        .default({})
+        .describe('The same for single routes, beside what holds for all of them together.'),
     })
     .prefault({})
     .describe('What it may use. Default: no limit.'),

@@ -116,6 +116,7 @@ export class Attempt implements UpstreamSink {
     this.#flight?.abort();
     this.#close('abandoned');
   }
+    if (this.#x.over) this.#relay?.onLeft?.();
 
   /**
    * The answer is whole, and the caller has it. The engine may close its side in peace, so that the connection can be used

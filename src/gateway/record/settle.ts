@@ -4,6 +4,7 @@ import { ERRORS } from '../../kernel/errors.ts';
 import type { WorkerMetrics } from '../../telemetry/metrics.ts';
 import type { FactSink } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
+import { tokensUsed } from '../quota/charge.ts';
 
 /** How a request that ended in this failure is counted. */
 export function outcomeOf(failure: Failure): Outcome {
@@ -19,6 +20,7 @@ class RouteCounters {
   readonly firstToken: { observe(seconds: number): void };
   readonly tokensIn: { add(amount: number): void };
   readonly tokensOut: { add(amount: number): void };
+  #cost: { add(amount: number): void } | undefined;
   readonly #metrics: WorkerMetrics;
   readonly #route: string;
   readonly #tenant: string;
@@ -31,6 +33,12 @@ class RouteCounters {
     this.firstToken = metrics.firstTokenSeconds.of(route);
     this.tokensIn = metrics.tokens.of(route, tenant, 'in');
     this.tokensOut = metrics.tokens.of(route, tenant, 'out');
+  }
+
+  /** Only where a backend has a price. */
+  cost(amount: number): void {
+    this.#cost ??= this.#metrics.cost.of(this.#route, this.#tenant);
+    this.#cost.add(amount);
   }
 
   ended(outcome: Outcome): void {
@@ -67,6 +75,7 @@ export class Settler {
     }
     if (x.tokensIn) counters.tokensIn.add(x.tokensIn);
     if (x.tokensOut) counters.tokensOut.add(x.tokensOut);
+    if (x.backend?.settings.price) counters.cost(costOf(x, x.backend.settings.price));
     const reason =
       x.failure && outcome !== 'ok' && outcome !== 'degraded' ? `${outcome}:${x.failure.code}` : outcome;
     const ended = { id: x.id, wallMs: x.wallMs, route, tenant: x.tenant, reason };
@@ -84,6 +93,12 @@ export class Settler {
     }
     return counters;
   }
+}
+
+/** A price is for a million tokens. */
+function costOf(x: Exchange, price: { in: number; out: number }): number {
+  const used = tokensUsed(x);
+  return used ? (used.in * price.in + used.out * price.out) / 1e6 : 0;
 }
 
 function recordOf(x: Exchange, route: string, durationMs: number): RequestRecord {

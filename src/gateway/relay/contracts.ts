@@ -9,6 +9,8 @@ export interface Relay {
   onEnd(): void;
   /** The engine's side broke off, or ran out of time. */
   onBroken(failure: AttemptFailure): void;
+  /** The caller has left: what it has had so far is counted. */
+  onLeft?(): void;
 }
 
 /** What a relay may do with the request it belongs to. */

@@ -112,6 +112,10 @@ export class StreamRelay implements Relay {
     else this.#host.broken(failure, false);
   }
 
+  onLeft(): void {
+    if (this.#committed && !this.#over) this.#count();
+  }
+
   /** Looks at an event before the commit point; true when the commit point has been reached with it. */
   #weigh(event: Buffer): boolean {
     const data = eventData(event);

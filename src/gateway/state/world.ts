@@ -13,6 +13,7 @@ import { RetryBudget } from '../../policies/retry-budget/index.ts';
 import { type AnswerRules, answerRules } from '../answers/rules.ts';
 import type { Leases, OpenTransport } from '../contracts.ts';
 import { Endpoint, endpointKey } from './endpoint.ts';
+import type { Quotas } from '../quota/quotas.ts';
 import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
@@ -63,6 +64,7 @@ export interface WorldDeps {
 /**
  * What a worker decides on: one snapshot at a time, swapped whole. Endpoints, waiting lines and retry budgets are kept
  * by name over swaps, since what was learned of them stays true.
+  quotas: Quotas;
  */
 export class World {
   snapshot: Snapshot | undefined;
@@ -77,6 +79,7 @@ export class World {
   readonly #waiting = new Map<string, Displacement<Yielder>>();
   readonly #usualOut = new Map<string, { value: number | undefined }>();
   readonly #hosts = new Map<string, HostState>();
+  readonly quotas: Quotas;
   #health: Required<Readings>['health'] = {};
   #causes: Required<Readings>['causes'] = {};
   /** A request, `cause`, came for a backend whose host is idle. */
@@ -95,7 +98,12 @@ export class World {
 
   swap(snapshot: Snapshot): void {
     const { settings } = snapshot;
+    this.quotas = deps.quotas;
     const named = new Set<string>();
+      if (key.startsWith('|')) {
+        this.quotas.freed(key);
+        return;
+      }
     const backends = new Map<string, Backend>();
     const floors = floorsOf(priorities.map((priority) => settings.gateway.floors[priority]));
     for (const [name, backend] of Object.entries(settings.backends)) {
@@ -143,6 +151,7 @@ export class World {
     this.onSwapped?.();
   }
 
+    this.quotas.swap(settings);
   /** Takes what control has learned; it arrives beside snapshots. */
   read({ health, causes, hosts, gauges }: Readings): void {
     if (health) {

@@ -93,6 +93,18 @@ describe('requests on the API of OpenAI', () => {
     expect(read(`{"model":"c",${members}}`).severalChoices).toBe(several);
   });
 
+  it.each([
+    ['"n":3', 3],
+    ['"n":2,"best_of":5', 5],
+    ['"n":0', 1],
+    ['"prompt":["a","b","c"],"n":2', 6],
+    ['"prompt":[[1,2],[3]]', 2],
+    ['"prompt":[1,2,3]', 1],
+    ['"prompt":["a",]', 1],
+  ])('with %s is answered %i times', (members, choices) => {
+    expect(read(`{"model":"c",${members}}`).choices).toBe(choices);
+  });
+
   it('reads what it decides on', () => {
     expect(
       read(

@@ -8,6 +8,8 @@ export interface OpenaiRequest {
   outputTokensMax: number | undefined;
   /** Several choices are asked for: by `n`, or by a list of prompts. */
   severalChoices: boolean;
+  /** How many answers are made: of each prompt `n`, or `best_of` where that is more. */
+  choices: number;
   promptCacheKey: string | undefined;
   user: string | undefined;
   /** The caller asked for the chunk with the usage, or said that it wants none. */
@@ -31,6 +33,7 @@ const DECIDED = [
   'prompt_cache_key',
   'user',
   'n',
+  'best_of',
 ];
 
 /** And `prompt`, of which only the kind is looked at. */
@@ -40,10 +43,10 @@ export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
   const scanned = scanMembers(body, 0, body.length, LOOKED_FOR);
   if (typeof scanned === 'string') return bad(`We could not parse the body of your request: ${scanned}.`);
   const found = new Map<string, Member>();
-  let prompts = false;
+  let prompts = 0;
   for (const member of scanned.members) {
     if (member.key === 'prompt') {
-      prompts ||= isListOfPrompts(body, member);
+      prompts = Math.max(prompts, promptsIn(body, member));
       continue;
     }
     if (found.has(member.key)) return bad(`The member '${member.key}' is given twice.`, member.key);
@@ -62,12 +65,14 @@ export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
       "The member 'stream_options' must be an object whose 'include_usage' is true or false.",
       'stream_options',
     );
+  const n = readCount(body, found.get('n')) ?? 1;
   return {
     model: name,
     stream,
     outputTokensMax:
       readCount(body, found.get('max_completion_tokens')) ?? readCount(body, found.get('max_tokens')),
-    severalChoices: (readCount(body, found.get('n')) ?? 1) > 1 || prompts,
+    severalChoices: n > 1 || prompts > 0,
+    choices: Math.max(1, prompts) * Math.max(1, n, readCount(body, found.get('best_of')) ?? 1),
     promptCacheKey: readText(body, found.get('prompt_cache_key')),
     user: readText(body, found.get('user')),
     usageAsked: usage.asked,
@@ -163,9 +168,14 @@ function readCount(body: Buffer, member: Member | undefined): number | undefined
 
 const KEY_BYTES_MAX = 1024;
 
-/** A list of texts or of lists of tokens; a list of tokens is one prompt. */
-function isListOfPrompts(body: Buffer, { start, end }: Member): boolean {
-  return /^\[\s*["[]/.test(body.toString('latin1', start, Math.min(end, start + 100)));
+/** How many prompts a list of texts or of lists of tokens has; 0 for a text, and a list of tokens is no list of prompts. */
+function promptsIn(body: Buffer, { start, end }: Member): number {
+  if (!/^\[\s*["[]/.test(body.toString('latin1', start, Math.min(end, start + 100)))) return 0;
+  try {
+    return (JSON.parse(body.toString('utf8', start, end)) as unknown[]).length;
+  } catch {
+    return 1; // the engine will say what is wrong with it
+  }
 }
 
 function readText(body: Buffer, member: Member | undefined): string | undefined {
