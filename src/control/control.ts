@@ -66,9 +66,9 @@ export class Control {
   readonly health: Health;
   readonly metrics: WorkerMetrics;
   readonly snapshots: Snapshots;
+  readonly quotas: QuotaService;
   /** Told after each change which parts are wanted. */
   onWant: ((parts: PartSpec[]) => void) | undefined;
-  readonly quotas: QuotaService;
   readonly changes: Changes;
   readonly #options: ControlOptions;
   readonly #leases: LeaseService;
@@ -107,25 +107,25 @@ export class Control {
     this.#siblings = new Siblings(ledger, log);
     const workers = () => this.effective.settings.gateway.workers;
     this.#leases = leaseService({ timers, workers });
+    this.quotas = new QuotaService(clock);
     this.gateways = new Gateways(timers, {
       joined: (peer, holdings) => {
-    this.quotas = new QuotaService(clock);
         this.#leases.joined(peer, holdings);
         peer.send({ type: 'snapshot', snapshot: this.snapshots.current });
         peer.send({ type: 'readings', readings: { ...this.health.readings, hosts: this.hostReadings } });
       },
       left: (peer) => {
         this.#leases.left(peer);
+        this.quotas.left(peer);
         void this.metrics.left(peer);
       },
       parting: (peer, metrics) => this.metrics.parting(peer, metrics),
-        this.quotas.left(peer);
       facts: (boot, sequence, facts) => ledger.storeFacts(boot, sequence, facts),
       leases: (peer, message) => this.#leases.heard(peer, message),
+      quotas: (peer, message) => this.quotas.heard(peer, message),
       wake: (backend, cause) => this.idle.wake(backend, cause),
     });
     this.idle = new IdleHosts(idle, {
-      quotas: (peer, message) => this.quotas.heard(peer, message),
       clock,
       timers,
       ledger,
@@ -273,6 +273,7 @@ export class Control {
     };
     if (this.#closed || !(await this.snapshots.publish(ingredients, causes))) return;
     const snapshot = this.snapshots.current;
+    this.quotas.swap(settings.tenants);
     this.#options.log.info({ snapshot: snapshot.number }, 'snapshot published');
     this.gateways.broadcast({ type: 'snapshot', snapshot });
     this.#tellHosts();
@@ -287,7 +288,6 @@ export class Control {
   #explain(number: number, origins: Effective['origins']): void {
     withAuthors(origins, this.#blamer)
       .then((authored) => this.#options.ledger.store.snapshots.explain(number, authored))
-    this.quotas.swap(settings.tenants);
       .catch((error: Error) =>
         this.#options.log.warn({ err: error }, 'the authors of the configuration are not kept'),
       );

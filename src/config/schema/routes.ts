@@ -85,6 +85,15 @@ export const route = z.strictObject({
     .describe('Embeddings and tensors of many callers go upstream as one request. Default: each by itself.'),
 });
 
+/** A rate's amount is also what can be had at once: see docs/quotas.md. */
+const limits = {
+  requests: rate.optional().describe('Requests over time; the amount may come at once.'),
+  tokens: rate
+    .optional()
+    .describe('Tokens of prompts and answers over time; the amount may be used at once.'),
+  concurrency: whole(1).optional().describe('Requests at once.'),
+};
+
 export const tenant = z.strictObject({
   priority: z
     .literal(priorities, { error: 'expected critical, interactive, standard or batch' })
@@ -99,15 +108,6 @@ export const tenant = z.strictObject({
     .describe('Its weight against other tenants of the same priority that wait, in tokens.'),
   limits: z
     .strictObject({
-/** A rate's amount is also what can be had at once: see docs/quotas.md. */
-const limits = {
-  requests: rate.optional().describe('Requests over time; the amount may come at once.'),
-  tokens: rate
-    .optional()
-    .describe('Tokens of prompts and answers over time; the amount may be used at once.'),
-  concurrency: whole(1).optional().describe('Requests at once.'),
-};
-
       ...limits,
       routes: z
         .record(name, z.strictObject(limits))

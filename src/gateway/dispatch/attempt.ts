@@ -113,10 +113,10 @@ export class Attempt implements UpstreamSink {
   /** The caller left, or the answer is not wanted any more: the engine's work is cancelled at once. */
   cancel(): void {
     if (this.over || this.#lingers) return;
+    if (this.#x.over) this.#relay?.onLeft?.();
     this.#flight?.abort();
     this.#close('abandoned');
   }
-    if (this.#x.over) this.#relay?.onLeft?.();
 
   /**
    * The answer is whole, and the caller has it. The engine may close its side in peace, so that the connection can be used

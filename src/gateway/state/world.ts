@@ -12,8 +12,8 @@ import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
 import { type AnswerRules, answerRules } from '../answers/rules.ts';
 import type { Leases, OpenTransport } from '../contracts.ts';
-import { Endpoint, endpointKey } from './endpoint.ts';
 import type { Quotas } from '../quota/quotas.ts';
+import { Endpoint, endpointKey } from './endpoint.ts';
 import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
@@ -58,13 +58,13 @@ export interface WorldDeps {
   random: Random;
   timers: Timers;
   leases: Leases;
+  quotas: Quotas;
   openTransport: OpenTransport;
 }
 
 /**
  * What a worker decides on: one snapshot at a time, swapped whole. Endpoints, waiting lines and retry budgets are kept
  * by name over swaps, since what was learned of them stays true.
-  quotas: Quotas;
  */
 export class World {
   snapshot: Snapshot | undefined;
@@ -73,13 +73,13 @@ export class World {
   tenants: ReadonlyMap<string, TenantSettings> | undefined;
   keys = new KeyRing([]);
   readonly endpoints = new Map<string, Endpoint>();
+  readonly quotas: Quotas;
   readonly #deps: WorldDeps;
   readonly #lines = new Map<string, WaitingLine>();
   readonly #budgets = new Map<string, RetryBudget>();
   readonly #waiting = new Map<string, Displacement<Yielder>>();
   readonly #usualOut = new Map<string, { value: number | undefined }>();
   readonly #hosts = new Map<string, HostState>();
-  readonly quotas: Quotas;
   #health: Required<Readings>['health'] = {};
   #causes: Required<Readings>['causes'] = {};
   /** A request, `cause`, came for a backend whose host is idle. */
@@ -90,7 +90,12 @@ export class World {
 
   constructor(deps: WorldDeps) {
     this.#deps = deps;
+    this.quotas = deps.quotas;
     deps.leases.onFree = (key) => {
+      if (key.startsWith('|')) {
+        this.quotas.freed(key);
+        return;
+      }
       const backend = this.backends.get(key.slice(0, key.indexOf('|')));
       if (backend) this.wake(backend);
     };
@@ -98,12 +103,7 @@ export class World {
 
   swap(snapshot: Snapshot): void {
     const { settings } = snapshot;
-    this.quotas = deps.quotas;
     const named = new Set<string>();
-      if (key.startsWith('|')) {
-        this.quotas.freed(key);
-        return;
-      }
     const backends = new Map<string, Backend>();
     const floors = floorsOf(priorities.map((priority) => settings.gateway.floors[priority]));
     for (const [name, backend] of Object.entries(settings.backends)) {
@@ -141,6 +141,7 @@ export class World {
     this.backends = backends;
     this.tenants = settings.tenants ? new Map(Object.entries(settings.tenants)) : undefined;
     this.keys = new KeyRing(snapshot.keys);
+    this.quotas.swap(settings);
     for (const endpoint of [...this.endpoints.values()]) {
       endpoint.retired = !named.has(endpoint.key);
       this.forgetIfIdle(endpoint);
@@ -151,7 +152,6 @@ export class World {
     this.onSwapped?.();
   }
 
-    this.quotas.swap(settings);
   /** Takes what control has learned; it arrives beside snapshots. */
   read({ health, causes, hosts, gauges }: Readings): void {
     if (health) {
