@@ -59,8 +59,8 @@ export const REASONS = {
   'target-by-session': '{target} is where this session goes, of {targets} targets.',
   'only-endpoint': '{endpoint} was the only endpoint with a free place.',
   'endpoint-by-session': '{endpoint} is where this session goes, of {endpoints} endpoints.',
-  'less-in-flight-of-two':
-    '{endpoint} had less in flight of two drawn among {endpoints} endpoints ({first} and {second}).',
+  'less-cost-of-two':
+    '{endpoint} cost less of two drawn among {endpoints} endpoints: {first} and {second} tokens in flight[, {firstOthers} and {secondOthers} requests of others][, {firstMs} and {secondMs} for an answer].',
 
   'no-endpoint':
     'None of {endpoints} endpoints could be used: {unwell} did not answer their probes, {open} had an open breaker, {cooling} had asked to be left alone.',

@@ -1,9 +1,11 @@
 import type { Random } from '../kernel/random.ts';
 import type { Reason } from '../policies/contracts.ts';
+import { leastCostOfTwo, readOf } from '../policies/least-cost-of-two/index.ts';
 import { targetByWeight } from '../policies/target-by-weight/index.ts';
-import { readOf, twoChoices } from '../policies/two-choices/index.ts';
+import { LiveChoice } from './choice.ts';
 import { weightOf } from './cost.ts';
 import type { Exchange } from './exchange.ts';
+import { KeptRandom } from './kept-random.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Target } from './state/world.ts';
 
@@ -15,20 +17,6 @@ export type Plan =
 
 export interface PlanDeps {
   random: Random;
-}
-
-/** Draws that are kept, so that the decision can be replayed. */
-class KeptRandom implements Random {
-  readonly draws: number[] = [];
-  readonly #random: Random;
-  constructor(random: Random) {
-    this.#random = random;
-  }
-  next(): number {
-    const draw = this.#random.next();
-    this.draws.push(draw);
-    return draw;
-  }
 }
 
 /**
@@ -106,10 +94,10 @@ function chooseEndpoint(
   const roomy = usable.filter((endpoint) => endpoint.hasRoom);
   if (roomy.length === 0) return usable.find((endpoint) => endpoint.take(weightOf(x.cost), waiting));
   const kept = new KeptRandom(random);
-  const input = { session: x.session, endpoints: roomy };
-  const decision = twoChoices.decide(input, now, kept);
+  const input = new LiveChoice(x, roomy, now);
+  const decision = leastCostOfTwo.decide(input, now, kept);
   const endpoint = roomy[decision.choice]!;
-  note(x, now, decision.reason, twoChoices, readOf(input, decision), kept.draws);
+  note(x, now, decision.reason, leastCostOfTwo, readOf(input, decision), kept.draws);
   return endpoint.take(weightOf(x.cost), waiting) ? endpoint : undefined;
 }
 

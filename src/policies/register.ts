@@ -1,8 +1,8 @@
 import type { Random } from '../kernel/random.ts';
 import { coldStart, type StartInput } from './cold-start/index.ts';
+import { leastCostOfTwo, restore } from './least-cost-of-two/index.ts';
 import { type TargetInput, targetByWeight } from './target-by-weight/index.ts';
 import { type BucketInput, replayBucket } from './token-bucket/index.ts';
-import { restore, twoChoices } from './two-choices/index.ts';
 
 /** A policy whose recorded decisions can be taken again. */
 export interface Replayable {
@@ -21,8 +21,11 @@ export const replayable: ReadonlyMap<string, Replayable> = new Map([
     },
   ],
   [
-    twoChoices.name,
-    { version: twoChoices.version, replay: (input, random) => twoChoices.decide(restore(input), 0, random) },
+    leastCostOfTwo.name,
+    {
+      version: leastCostOfTwo.version,
+      replay: (input, random) => leastCostOfTwo.decide(restore(input), 0, random),
+    },
   ],
   [
     coldStart.name,

@@ -100,7 +100,7 @@ describe('why', () => {
       expect(replayed).toMatchObject({ id, same: true });
       expect(replayed.decisions.map(({ policy }) => policy.split('@')[0])).toEqual([
         'target-by-weight',
-        'two-choices',
+        'least-cost-of-two',
       ]);
       expect((await armature.run('why', id, '--replay')).stdout).toMatch(/^same {7}target-by-weight@/);
     }
