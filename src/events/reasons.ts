@@ -72,7 +72,8 @@ export const REASONS = {
   // The ladder
   'other-backend': 'Down the ladder: rung {rung}, the backend {backend}.',
   'fixed-answer': 'Down the ladder: rung {rung}, a fixed answer.',
-  'cached-answer': 'Down the ladder: rung {rung}, an answer that {backend} gave {ageMs} before to the same request.',
+  'cached-answer':
+    'Down the ladder: rung {rung}, an answer that {backend} gave {ageMs} before to the same request.',
 
   // Answers that are kept and shared
   'kept-answer': 'The answer was kept: {backend} gave it {ageMs} before to the same request.',
@@ -100,6 +101,22 @@ export const REASONS = {
     'Another attempt was within the retry budget[ ({saved} left, earning {budget} a request)].',
   'retry-budget-spent':
     'No further attempt: the retry budget is spent[ ({saved} left, earning {budget} a request)].',
+  'retry-at-once': 'Another endpoint was left to ask, and time for it: {leftMs}.',
+  'retry-after-pause':
+    'Nobody else was left to ask: another attempt after a pause of {pauseMs}, with {leftMs} left.',
+  'retry-too-late':
+    'No further attempt: {leftMs} of the deadline were left[, and such an answer usually takes {usualMs}].',
+
+  // Second attempts beside the first
+  'hedge-granted':
+    'No answer had come after {afterMs}: a second attempt was within the budget of hedges ({saved} left, earning {budget} a request).',
+  'hedge-budget-spent':
+    'No answer had come after {afterMs}, but the budget of hedges was spent ({saved} left, earning {budget} a request).',
+  'hedge-without-place': 'No other endpoint had a free place for a second attempt.',
+  'hedge-won':
+    'The second attempt answered first: the one at {endpoint} was cancelled after {tookMs}; it had been reckoned at {tokens} tokens.',
+  'hedge-lost':
+    'The first attempt answered first: the second, at {endpoint}, was cancelled after {tookMs}; it had been reckoned at {tokens} tokens.',
 
   // How an attempt failed
   'connection-refused': '{endpoint} refused the connection.',

@@ -21,6 +21,10 @@ const GONE_CODES = new Set(['connection-refused', 'connection-lost', 'stale-conn
 export class Delivery implements AttemptHost {
   readonly #path: Path;
   readonly #x: Exchange;
+  /** The attempt whose answer this is; set before it starts. */
+  attempt!: Attempt;
+  /** When the wait for the answer began. */
+  #since = 0;
 
   constructor(path: Path, x: Exchange) {
     this.#path = path;
@@ -47,11 +51,12 @@ export class Delivery implements AttemptHost {
   commit(headers: UpstreamHeaders, contentType: string | undefined): void {
     const x = this.#x;
     const { clock, metrics } = this.#path.deps;
+    this.#answered();
     x.committed = true;
     x.streaming = contentType !== undefined;
     x.status = 200;
-    x.firstContentAt = clock.mono();
-    if (x.attempt) x.attempt.firstContentAt = x.firstContentAt;
+    x.firstContentAt = this.attempt.firstContentAt = clock.mono();
+    if (x.streaming) this.#observeTime();
     if (x.degraded !== undefined) metrics.degraded.of(x.route!.name, x.degraded).add();
     this.#path.step(x, 'answer', 'committed', {});
     const passed = passedBack(headers);
@@ -86,10 +91,11 @@ export class Delivery implements AttemptHost {
   respond(headers: UpstreamHeaders, body: Buffer): void {
     const x = this.#x;
     if (x.over) return;
+    this.#answered();
     x.status = 200;
     x.firstContentAt = this.#path.deps.clock.mono();
     x.outcome = this.#outcome();
-    this.#learn(x.attempt!);
+    this.#learn();
     if (x.degraded !== undefined) this.#path.deps.metrics.degraded.of(x.route!.name, x.degraded).add();
     const passed = passedBack(headers);
     this.#path.addHeaders(x, passed);
@@ -108,7 +114,7 @@ export class Delivery implements AttemptHost {
     const x = this.#x;
     if (x.over) return;
     x.outcome = this.#outcome();
-    this.#learn(x.attempt!);
+    this.#learn();
     x.attempt?.linger();
     x.listener?.done();
     x.caller.end();
@@ -117,15 +123,14 @@ export class Delivery implements AttemptHost {
   }
 
   failed(failure: AttemptFailure): void {
-    const x = this.#x;
-    x.attempt?.giveUp(failure);
+    this.attempt.giveUp(failure);
     this.#suspect(failure);
-    recover(this.#path, x, failure);
+    recover(this.#path, this.#x, this.attempt, failure);
   }
 
   broken(failure: AttemptFailure, told: boolean): void {
     const x = this.#x;
-    x.attempt?.giveUp(failure);
+    this.attempt.giveUp(failure);
     this.#suspect(failure);
     this.#path.step(x, 'attempt', failure.code, { backend: x.backend!.name, committed: true });
     Delivery.breakOff(this.#path, x, { ...failure.failure, phase: 'committed' }, told);
@@ -146,13 +151,29 @@ export class Delivery implements AttemptHost {
 
   /** A host of ours that does not take connections has died or leaves. */
   #suspect({ code }: AttemptFailure): void {
-    const backend = this.#x.attempt?.backend;
-    if (backend?.host && GONE_CODES.has(code)) this.#path.deps.world.suspect(backend);
+    const { backend } = this.attempt;
+    if (backend.host && GONE_CODES.has(code)) this.#path.deps.world.suspect(backend);
+  }
+
+  /** This attempt has the answer: where another runs beside it, that one ends. */
+  #answered(): void {
+    const { hedge } = this.#x;
+    this.#since = hedge === undefined ? this.attempt.startedAt : hedge.answered(this.attempt);
+  }
+
+  /** What such an answer takes; not one that was made shorter than it would have been. */
+  #observeTime(): void {
+    const x = this.#x;
+    if (!x.streaming && x.outputTokensMax !== undefined) return;
+    const { backend } = this.attempt;
+    x.route!.times.observe(x.call!, backend.name, this.#path.deps.clock.mono() - this.#since);
   }
 
   /** Tells what the answered attempt took. */
-  #learn(attempt: Attempt): void {
+  #learn(): void {
     const x = this.#x;
+    const { attempt } = this;
+    if (!x.streaming) this.#observeTime();
     const call = x.call!;
     const now = this.#path.deps.clock.mono();
     const { startedAt, firstContentAt, tokensInFlight, inflight } = attempt;

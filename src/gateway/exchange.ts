@@ -72,7 +72,9 @@ export class Exchange implements Bagged {
   /** Place in the ladder; -1 is a full answer. */
   rung = -1;
   degraded: string | undefined;
+  /** The attempt that answers it; where two run beside each other, the first of them. */
   attempt: Attempt | undefined;
+  hedge: Hedge | undefined;
   /** What the caller would be told if nothing else helped. */
   failure: Failure | undefined;
   /** Why it did not get a place, where that is why it goes down the ladder or is refused. */

@@ -281,6 +281,7 @@ export class Path {
     x.caller.onDrain = undefined;
     this.deps.timers.clear(x.timer);
     x.attempt?.cancel();
+    x.hedge?.cancel();
     x.scope.close();
     this.running.delete(x);
     if (!x.isCarrier) this.#settler.settle(x, this.deps.clock.mono());
@@ -291,7 +292,8 @@ export class Path {
     if (x.over) return;
     const { clock, timers } = this.deps;
     timers.clear(x.timer);
-    const attemptDue = x.attempt && !x.attempt.over ? x.attempt.dueAt : Number.POSITIVE_INFINITY;
+    let attemptDue = x.attempt && !x.attempt.over ? x.attempt.dueAt : Number.POSITIVE_INFINITY;
+    if (x.hedge !== undefined) attemptDue = Math.min(attemptDue, x.hedge.dueAt);
     const due = x.streaming ? attemptDue : Math.min(x.deadlineAt, attemptDue);
     x.timer = timers.set(Math.max(1, due - clock.mono()), () => this.#onTime(x));
   }
@@ -304,6 +306,7 @@ export class Path {
       return;
     }
     x.attempt?.checkTime(now);
+    if (!x.over) x.hedge?.checkTime(now);
     if (!x.over) this.watchTime(x);
   }
 
@@ -322,6 +325,7 @@ export class Path {
     if (x.committed) Delivery.breakOff(this, x, failure);
     else {
       x.attempt?.cancel();
+      x.hedge?.cancel();
       descend(this, x);
     }
   }

@@ -1,7 +1,10 @@
+import { type RetryTimingInput, retryTiming } from '../policies/retry-timing/index.ts';
 import { isOpenaiError } from '../protocols/openai/errors.ts';
+import type { Attempt } from './dispatch/attempt.ts';
 import { passedBack } from './dispatch/headers.ts';
 import type { AttemptFailure } from './dispatch/outcome.ts';
 import type { Exchange } from './exchange.ts';
+import { KeptRandom } from './kept-random.ts';
 import { descend, isPinned, isSequence } from './ladder.ts';
 import type { Path } from './path.ts';
 
@@ -9,28 +12,30 @@ import type { Path } from './path.ts';
  * What follows an attempt that gave no answer, before the commit point: the same endpoint on a fresh connection, the next
  * endpoint, the next rung, or the error. One owner, one budget: nothing else in the path retries.
  */
-export function recover(path: Path, x: Exchange, failed: AttemptFailure): void {
+export function recover(path: Path, x: Exchange, attempt: Attempt, failed: AttemptFailure): void {
   if (x.over) return;
-  const attempt = x.attempt!;
   const { clock } = path.deps;
   x.failure = failed.failure;
   path.step(x, 'attempt', failed.code, {
     backend: attempt.backend.name,
     endpoint: attempt.endpoint.address,
-    attempt: x.attempts,
+    attempt: attempt.number,
     tookMs: Math.round(clock.mono() - attempt.startedAt),
     ...(failed.coolMs === undefined ? {} : { coolMs: failed.coolMs }),
   });
   if (failed.kept) {
+    x.attempt = attempt;
+    x.backend = attempt.backend;
     answerKept(path, x, failed.kept);
     return;
   }
+  if (x.hedge?.outlives(attempt, failed)) return;
   if (clock.mono() >= x.deadlineAt || isSequence(x)) {
     descend(path, x);
     return;
   }
   if (failed.stale) {
-    count(path, x, failed.code);
+    count(path, attempt, failed.code);
     x.attempts--; // it was never read, and costs nothing
     x.attemptsOfRung--;
     path.repeat(x, attempt.backend, attempt.endpoint);
@@ -39,28 +44,82 @@ export function recover(path: Path, x: Exchange, failed: AttemptFailure): void {
       descend(path, x);
       return;
     }
-    count(path, x, failed.code);
+    count(path, attempt, failed.code);
     x.attempts--;
     x.attemptsOfRung--;
     path.plan(x, false);
-  } else if (failed.retryable && !isPinned(x) && mayRetry(path, x, attempt.trial)) {
-    count(path, x, failed.code);
+  } else {
+    const pauseMs = failed.retryable && !isPinned(x) ? mayRetry(path, x, attempt) : undefined;
+    if (pauseMs === undefined) descend(path, x);
+    else {
+      count(path, attempt, failed.code);
+      retry(path, x, pauseMs);
+    }
+  }
+}
+
+/** Whether another attempt may be made, and after how many milliseconds: within the attempts, the time and the share of traffic. */
+function mayRetry(path: Path, x: Exchange, { trial, backend }: Attempt): number | undefined {
+  const { name, settings, times, retries } = x.route!;
+  const allowed = x.rung < 0 ? settings.retry.attempts : 1;
+  if (x.attemptsOfRung >= allowed) return undefined;
+  const { clock, random } = path.deps;
+  const now = clock.mono();
+  const left = whatIsLeft(x, now);
+  if (left === 'nothing') return 0; // nobody is asked: it is looked for another way at once
+  const input: RetryTimingInput = {
+    another: left === 'another',
+    attempts: x.attemptsOfRung,
+    leftMs: x.deadlineAt - now,
+    usualMs: times.quantile(x.call!, backend.name, 0.5),
+  };
+  const kept = new KeptRandom(random);
+  const timing = retryTiming.decide(input, now, kept);
+  if (timing.choice !== 0) {
+    x.steps.push({
+      at: now - x.startedAt,
+      what: 'plan',
+      code: timing.reason.code,
+      figures: timing.reason.figures,
+      policy: `${retryTiming.name}@${retryTiming.version}`,
+      input,
+      draws: kept.draws,
+      setting: `routes.${name}.deadline`,
+    });
+  }
+  if (timing.choice === undefined || trial) return timing.choice; // trying an endpoint out costs no budget
+  const { choice, reason } = retries.decide({ budget: settings.retry.budget }, now);
+  path.step(x, 'plan', reason.code, reason.figures, `routes.${name}.retry.budget`);
+  return choice ? timing.choice : undefined;
+}
+
+/** What may be asked now: an endpoint that it has not tried, one that it has, or none. */
+function whatIsLeft(x: Exchange, now: number): 'another' | 'same' | 'nothing' {
+  let same = false;
+  for (const { backend } of x.targets) {
+    for (const endpoint of backend.endpoints) {
+      if (endpoint.waitMs(now) > 0 || (x.only !== undefined && endpoint !== x.only)) continue;
+      if (!x.tried.includes(endpoint)) return 'another';
+      same = true;
+    }
+  }
+  return same ? 'same' : 'nothing';
+}
+
+/** Plans anew, at once or after a pause; it holds nothing meanwhile, and its deadline is watched. */
+function retry(path: Path, x: Exchange, pauseMs: number): void {
+  if (pauseMs === 0) {
     path.plan(x, true);
-  } else descend(path, x);
+    return;
+  }
+  const { timers } = path.deps;
+  const timer = timers.set(pauseMs, () => path.plan(x, true));
+  x.scope.add(() => timers.clear(timer));
+  path.watchTime(x);
 }
 
-function mayRetry(path: Path, x: Exchange, trial: boolean): boolean {
-  const { attempts, budget } = x.route!.settings.retry;
-  const allowed = x.rung < 0 ? attempts : 1;
-  if (x.attemptsOfRung >= allowed) return false;
-  if (trial) return true; // the endpoint was being tried out: that costs no budget
-  const { choice, reason } = x.route!.retries.decide({ budget }, path.deps.clock.mono());
-  path.step(x, 'plan', reason.code, reason.figures, `routes.${x.route!.name}.retry.budget`);
-  return choice;
-}
-
-function count(path: Path, x: Exchange, reason: string): void {
-  path.deps.metrics.retries.of(x.attempt!.backend.name, reason).add();
+function count(path: Path, attempt: Attempt, reason: string): void {
+  path.deps.metrics.retries.of(attempt.backend.name, reason).add();
 }
 
 /** The engine says what is wrong with the request: its status and reason go to the caller. */

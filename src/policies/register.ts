@@ -1,6 +1,7 @@
 import type { Random } from '../kernel/random.ts';
 import { coldStart, type StartInput } from './cold-start/index.ts';
 import { leastCostOfTwo, restore } from './least-cost-of-two/index.ts';
+import { type RetryTimingInput, retryTiming } from './retry-timing/index.ts';
 import { type TargetInput, targetByWeight } from './target-by-weight/index.ts';
 import { type BucketInput, replayBucket } from './token-bucket/index.ts';
 
@@ -13,6 +14,13 @@ export interface Replayable {
 
 /** By name. A record names its policy as `NAME@VERSION`. */
 export const replayable: ReadonlyMap<string, Replayable> = new Map([
+  [
+    retryTiming.name,
+    {
+      version: retryTiming.version,
+      replay: (input, random) => retryTiming.decide(input as RetryTimingInput, 0, random),
+    },
+  ],
   [
     targetByWeight.name,
     {

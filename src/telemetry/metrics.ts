@@ -46,8 +46,7 @@ export type WorkerMetrics = ReturnType<typeof workerMetrics>;
  */
 export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
   defineGauges(registry, read);
-  const tally = (name: string, help: string, ...labels: string[]) =>
-    new TallyFamily(registry, name, help, labels);
+  const tally: Tally = (name, help, ...labels) => new TallyFamily(registry, name, help, labels);
   const spread = (name: string, help: string, bounds: readonly number[], ...labels: string[]) =>
     new SpreadFamily(registry, name, help, labels, bounds);
   const queueSeconds = spread(
@@ -81,31 +80,7 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
     ).of(),
     /** priority */
     queueSeconds,
-    /** route, reason */
-    shed: tally(
-      'armature_shed_total',
-      'Requests refused or sent down the ladder for want of room, time or quota.',
-      'route',
-      'reason',
-    ),
-    /** route, rung */
-    degraded: tally('armature_degraded_total', 'Answers that a rung below full gave.', 'route', 'rung'),
-    /** route, outcome (`hit`, `stale`, `miss`, `bypass`, `stored`) */
-    cache: tally(
-      'armature_cache_total',
-      'Requests by what the kept answers had for them, and answers kept.',
-      'route',
-      'outcome',
-    ),
-    /** route, how (`single-flight`, `batch`) */
-    joined: tally(
-      'armature_joined_total',
-      'Requests that went upstream as one with others.',
-      'route',
-      'how',
-    ),
-    /** backend, reason */
-    retries: tally('armature_retries_total', 'Attempts after the first of a request.', 'backend', 'reason'),
+    ...detourMetrics(tally),
     /** route, tenant, kind (`in`, `out`) */
     tokens: tally(
       'armature_tokens_total',
@@ -126,6 +101,41 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
       "How late the worker's event loop runs, beyond the sampling interval.",
       LOOP_DELAY_SECONDS,
     ).of(),
+  };
+}
+
+type Tally = (name: string, help: string, ...labels: string[]) => TallyFamily;
+
+/** Of requests that did not go straight to one endpoint and back. */
+function detourMetrics(tally: Tally) {
+  return {
+    /** route, reason */
+    shed: tally(
+      'armature_shed_total',
+      'Requests refused or sent down the ladder for want of room, time or quota.',
+      'route',
+      'reason',
+    ),
+    /** route, rung */
+    degraded: tally('armature_degraded_total', 'Answers that a rung below full gave.', 'route', 'rung'),
+    /** route, outcome (`hit`, `stale`, `miss`, `bypass`, `stored`) */
+    cache: tally(
+      'armature_cache_total',
+      'Requests by what the kept answers had for them, and answers kept.',
+      'route',
+      'outcome',
+    ),
+    /** route, how (`single-flight`, `batch`) */
+    joined: tally('armature_joined_total', 'Requests that went upstream as one with others.', 'route', 'how'),
+    /** route, outcome (`won`, `lost`, `failed`, `abandoned`, `withheld`) */
+    hedges: tally(
+      'armature_hedges_total',
+      'Second attempts beside a slow first one, by how they ended.',
+      'route',
+      'outcome',
+    ),
+    /** backend, reason */
+    retries: tally('armature_retries_total', 'Attempts after the first of a request.', 'backend', 'reason'),
   };
 }
 

@@ -172,7 +172,9 @@ describe('a pinned version', () => {
   ] satisfies [string, Engine, number][])(
     'is not asked for elsewhere when its engine %s',
     async (_, engine, expected) => {
-      const { gateway, infer } = world(config([A, B], { ladder: [{ backend: 'b2' }] }));
+      const { gateway, infer } = world(
+        config([A, B], { ladder: [{ backend: 'b2' }], retry: { attempts: 2, budget: 1 } }),
+      );
       for (const origin of [A, B]) gateway.engines.set(origin, engine);
       const pinned = await infer('counter/versions/3');
       expect([pinned.status, pinned.tried.length]).toEqual([expected, 1]);

@@ -83,6 +83,20 @@ export const route = z.strictObject({
     })
     .optional()
     .describe('Embeddings and tensors of many callers go upstream as one request. Default: each by itself.'),
+  hedge: z
+    .strictObject({
+      after: z
+        .union([z.literal('p95'), duration], { error: 'expected p95 or a duration such as 300ms' })
+        .default('p95')
+        .describe(
+          'How long the first content of a stream (for embeddings and tensors: the answer) is waited for; p95 is what 19 of 20 answers took lately.',
+        ),
+      budget: z.number().min(0).max(1).default(0.05).describe('Share of traffic that may be hedged.'),
+    })
+    .optional()
+    .describe(
+      'A second attempt at another endpoint beside a slow first one; the one that answers first wins. Default: none.',
+    ),
 });
 
 /** A rate's amount is also what can be had at once: see docs/quotas.md. */

@@ -46,6 +46,8 @@ export class Attempt implements UpstreamSink {
   readonly backend: Backend;
   readonly endpoint: Endpoint;
   readonly trial: boolean;
+  /** Which of its request's attempts it is, from 1. */
+  readonly number: number;
   readonly startedAt: number;
   /** Tokens that it holds of the endpoint's place; and what was there when it was sent, itself included. */
   readonly tokens: number;
@@ -73,6 +75,7 @@ export class Attempt implements UpstreamSink {
     this.backend = options.backend;
     this.endpoint = options.endpoint;
     this.trial = options.trial;
+    this.number = options.x.attempts;
     this.#x = options.x;
     this.#host = options.host;
     this.#clock = options.deps.clock;
@@ -125,6 +128,7 @@ export class Attempt implements UpstreamSink {
   linger(): void {
     if (this.over) return;
     this.#lingers = true;
+    this.#countTime(this.#clock.mono()); // of the request's time this is over: it is settled now
     this.#graceTimer = this.#timers.set(LINGER_MS, () => {
       this.#flight?.abort();
       this.#close('success');
@@ -226,12 +230,16 @@ export class Attempt implements UpstreamSink {
     else this.#host.failed(failure);
   }
 
+  #countTime(now: number): void {
+    this.#x.upstreamMs += now - this.startedAt;
+  }
+
   #close(kind: 'success' | 'failure' | 'abandoned'): void {
     if (this.over) return;
     this.over = true;
     this.#timers.clear(this.#graceTimer);
     const now = this.#clock.mono();
-    this.#x.upstreamMs += now - this.startedAt;
+    if (!this.#lingers) this.#countTime(now);
     this.endpoint.observe({ kind, trial: this.trial }, now);
     this.#host.over(this);
   }

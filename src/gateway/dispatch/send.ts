@@ -5,18 +5,26 @@ import type { Path } from '../path.ts';
 import type { Endpoint } from '../state/endpoint.ts';
 import type { Backend } from '../state/world.ts';
 import { Attempt } from './attempt.ts';
+import { armHedge } from './hedge.ts';
 
 /** Sends a request to an endpoint at which it has a place. `fresh`: on a connection that never carried a request. */
 export function send(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): void {
   const attempt = prepare(path, x, backend, endpoint, fresh);
   x.backend = backend;
   x.attempt = attempt;
+  if (x.route!.settings.hedge !== undefined) armHedge(path, x, attempt);
   path.watchTime(x);
   attempt.start();
 }
 
 /** Makes an attempt of a place that was taken, and notes it; it has not started yet. */
-function prepare(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): Attempt {
+export function prepare(
+  path: Path,
+  x: Exchange,
+  backend: Backend,
+  endpoint: Endpoint,
+  fresh: boolean,
+): Attempt {
   const { clock, watch } = path.deps;
   const wasOpen = endpoint.breaker.state;
   const trial = endpoint.breaker.decide(undefined, clock.mono()).choice === 'trial';
@@ -32,5 +40,8 @@ function prepare(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, 
     inflight: endpoint.inflight,
     limit: endpoint.limit,
   });
-  return new Attempt({ x, backend, endpoint, fresh, trial, host: new Delivery(path, x), deps: path.deps });
+  const delivery = new Delivery(path, x);
+  const attempt = new Attempt({ x, backend, endpoint, fresh, trial, host: delivery, deps: path.deps });
+  delivery.attempt = attempt;
+  return attempt;
 }

@@ -8,6 +8,7 @@ import type { Random } from '../../kernel/random.ts';
 import type { Timers } from '../../kernel/timers.ts';
 import type { Readings, Snapshot } from '../../links/messages.ts';
 import { Displacement } from '../../policies/displacement/index.ts';
+import { HedgeBudget } from '../../policies/hedge-budget/index.ts';
 import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
 import { type AnswerRules, answerRules } from '../answers/rules.ts';
@@ -16,6 +17,7 @@ import type { Quotas } from '../quota/quotas.ts';
 import { Endpoint, endpointKey } from './endpoint.ts';
 import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
+import { UsualTimes } from './usual-times.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
 
 /** One backend as a snapshot has it. */
@@ -49,6 +51,10 @@ export interface Route {
   answers: AnswerRules | undefined;
   /** Requests of this route that wait now, whatever for; shared by all snapshots. */
   waiting: Displacement<Yielder>;
+  /** Where second attempts may run beside the first. */
+  hedges: HedgeBudget | undefined;
+  /** How long its answers take. Shared by all snapshots. */
+  times: UsualTimes;
   /** Tokens that its answers have had lately, a moving mean; undefined before the first. Shared by all snapshots. */
   usualOut: { value: number | undefined };
 }
@@ -78,6 +84,8 @@ export class World {
   readonly #lines = new Map<string, WaitingLine>();
   readonly #budgets = new Map<string, RetryBudget>();
   readonly #waiting = new Map<string, Displacement<Yielder>>();
+  readonly #hedges = new Map<string, HedgeBudget>();
+  readonly #times = new Map<string, UsualTimes>();
   readonly #usualOut = new Map<string, { value: number | undefined }>();
   readonly #hosts = new Map<string, HostState>();
   #health: Required<Readings>['health'] = {};
@@ -133,6 +141,8 @@ export class World {
         retries: keep(this.#budgets, name, () => new RetryBudget()),
         answers: answerRules(route),
         waiting: keep(this.#waiting, name, () => new Displacement<Yielder>(priorities.length)),
+        hedges: route.hedge && keep(this.#hedges, name, () => new HedgeBudget()),
+        times: keep(this.#times, name, () => new UsualTimes()),
         usualOut: keep(this.#usualOut, name, () => ({ value: undefined })),
       });
     }
@@ -249,6 +259,10 @@ export class World {
       if (!this.backends.has(name) && line.length === 0) this.#lines.delete(name);
     for (const name of this.#hosts.keys()) if (!this.backends.get(name)?.host) this.#hosts.delete(name);
     for (const name of this.#budgets.keys()) if (!this.routes.has(name)) this.#budgets.delete(name);
+    for (const name of this.#hedges.keys()) if (!this.routes.has(name)) this.#hedges.delete(name);
+    for (const [name, times] of this.#times)
+      if (this.routes.has(name)) times.forget((backend) => this.backends.has(backend));
+      else this.#times.delete(name);
     for (const name of this.#usualOut.keys()) if (!this.routes.has(name)) this.#usualOut.delete(name);
     for (const [name, { count }] of this.#waiting)
       if (!this.routes.has(name) && count === 0) this.#waiting.delete(name);
