@@ -27,7 +27,9 @@ const host = z.object({
   backend: z.string(),
   state: z
     .enum(['serving', 'starting', 'idle', 'down'])
-    .describe('idle: stopped as nobody asks for it, and woken by the next request. down: no process is there.'),
+    .describe(
+      'idle: stopped as nobody asks for it, and woken by the next request. down: no process is there.',
+    ),
   note: z.string().describe('What it is doing, in words, while it starts.'),
   pid: z.number().int().optional(),
   startingMs: z

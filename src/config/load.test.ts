@@ -131,7 +131,7 @@ routes:
   });
 
   it('says what is set and has no effect yet, and only that', () => {
-    const text = `${BACKEND.replace('}', ', gauges: "http://h/metrics" }')}routes:
+    const text = `${BACKEND}routes:
   chat: { targets: [{ backend: b1 }], affinity: prefix, shadow: [], ladder: [{ cached: {} }] }
   more: { targets: [{ backend: b1 }], affinity: session }
 tenants:
@@ -142,7 +142,6 @@ store: { url: "postgres://u:p@h/db" }
     const { notices, secrets } = load({ [FILE]: text });
     expect(notices.map(({ path, code }) => [path, code])).toEqual([
       ['store.url', 'no-effect-yet'],
-      ['backends.b1.gauges', 'no-effect-yet'],
       ['routes.chat.affinity', 'no-effect-yet'],
     ]);
     expect(secrets['store.url']).toBe('postgres://***@h/db');

@@ -39,7 +39,9 @@ beforeEach(async () => {
   const read = readConfiguration(file, []);
   if (!read.ok) throw new Error('the test has a bad file');
   const place = { data: folder, file };
-  control = await Control.start({ place, ledger, log, probe: async () => answer, ...timing }, read.effective);
+  const openPage = () => ({ read: async () => ({ status: 404 }), close: () => undefined });
+  const options = { place, ledger, log, probe: async () => answer, openPage, ...timing };
+  control = await Control.start(options, read.effective);
   control.onWant = (parts) => {
     wanted = parts;
   };

@@ -46,6 +46,7 @@ export interface ControlOptions {
   random: Random;
   log: Logger;
   probe: Probe;
+  openPage: OpenPage;
 }
 
 /** Hosts that served before a restart of control and have not connected within this time are not believed any more. */
@@ -64,6 +65,7 @@ export class Control {
   readonly hosts: Hosts;
   readonly idle: IdleHosts;
   readonly health: Health;
+  readonly gauges: EngineGauges;
   readonly metrics: WorkerMetrics;
   readonly snapshots: Snapshots;
   readonly quotas: QuotaService;
@@ -112,7 +114,11 @@ export class Control {
       joined: (peer, holdings) => {
         this.#leases.joined(peer, holdings);
         peer.send({ type: 'snapshot', snapshot: this.snapshots.current });
-        peer.send({ type: 'readings', readings: { ...this.health.readings, hosts: this.hostReadings } });
+        const { readings } = this.health;
+        peer.send({
+          type: 'readings',
+          readings: { ...readings, hosts: this.hostReadings, gauges: this.gauges.fresh },
+        });
       },
       left: (peer) => {
         this.#leases.left(peer);
@@ -141,6 +147,15 @@ export class Control {
     this.metrics = new WorkerMetrics({ gateways: this.gateways, workers, timers, file, log });
     const tell = (readings: Readings) => this.gateways.broadcast({ type: 'readings', readings });
     this.health = new Health({ clock, timers, random, probe, ledger, log, tell });
+    this.gauges = new EngineGauges({
+      clock,
+      timers,
+      random,
+      open: options.openPage,
+      ledger,
+      log,
+      tell: (gauges) => tell({ gauges }),
+    });
   }
 
   /**
@@ -155,7 +170,8 @@ export class Control {
     const { snapshots, hosts, idle } = await Snapshots.open(options.ledger);
     const alive = hosts.filter(({ pid }) => isAlive(pid));
     const control = new Control(options, effective, snapshots, alive, idle);
-    for (const backend of control.#hosted) control.#standings.learn(backend, await startsOf(options.ledger, backend));
+    for (const backend of control.#hosted)
+      control.#standings.learn(backend, await startsOf(options.ledger, backend));
     if (faults.length > 0) control.changes.refuse(faults);
     else control.changes.keep();
     const last = await options.ledger.store.snapshots.last();
@@ -242,6 +258,7 @@ export class Control {
   async retire(): Promise<void> {
     this.#closed = true;
     this.health.close();
+    this.gauges.close();
     const { drain, drainDelay } = this.effective.settings.gateway;
     await this.gateways.deserted(drain + drainDelay + LEAVE_MS);
   }
@@ -252,6 +269,7 @@ export class Control {
     this.#options.timers.clear(this.#hostsBack);
     this.#leases.close();
     this.health.close();
+    this.gauges.close();
     this.idle.close();
     this.metrics.close();
   }
@@ -278,6 +296,7 @@ export class Control {
     this.gateways.broadcast({ type: 'snapshot', snapshot });
     this.#tellHosts();
     this.health.watch(settings);
+    this.gauges.watch(settings, snapshot.endpoints);
     this.#options.ledger.keep({ ageMs: settings.store.keep.age, sizeBytes: settings.store.keep.size });
     this.#want();
     // Lines of a file that was refused are not those that run.
@@ -364,7 +383,12 @@ export class Control {
 
 /** How long the last starts of a backend's host took, milliseconds, the oldest first: the ledger knows. */
 async function startsOf(ledger: LedgerService, backend: string): Promise<number[]> {
-  const query = { type: 'host-ready', subject: `backend:${backend}`, order: 'desc', limit: STARTS_READ } as const;
+  const query = {
+    type: 'host-ready',
+    subject: `backend:${backend}`,
+    order: 'desc',
+    limit: STARTS_READ,
+  } as const;
   const ready = await ledger.store.ledger.events(query);
   return ready
     .flatMap(({ event }) => (typeof event.data['tookMs'] === 'number' ? [event.data['tookMs']] : []))

@@ -21,6 +21,7 @@ import { overlaid, readBeginning } from './configuration.ts';
 import { Control } from './control.ts';
 import { TenantKeys } from './keys/index.ts';
 import { httpProbe } from './probing/http-probe.ts';
+import { httpPages } from './scraping/http-page.ts';
 import { surfaceOf } from './surface.ts';
 
 const timing = { clock: systemClock, timers: systemTimers, random: systemRandom };
@@ -51,7 +52,8 @@ async function start(place: Place, log: Logger): Promise<void> {
   process.on('SIGHUP', () => hangUp());
   const { ledger, effective, faults } = await openLedger(place, log);
   const probe = httpProbe(systemTimers);
-  const control = await Control.start({ place, ledger, log, probe, ...timing }, effective, faults);
+  const openPage = httpPages(systemTimers);
+  const control = await Control.start({ place, ledger, log, probe, openPage, ...timing }, effective, faults);
   const listener = await listen<GatewayToControl | HostToControl, never>(socketPath(place.data, 'control'), {
     onConnect: (link) => control.accept(link),
   });

@@ -48,6 +48,7 @@ function gathered(more: Partial<Gathered> = {}): Gathered {
     standings: { near: { state: 'running' } },
     endpoints: { b1: [A], near: ['http://near/v1'] },
     health: {},
+    gauges: {},
     ledger: { events: 1, bytes: 2, trouble: undefined, lost: 0 },
     ...more,
   };

@@ -3,6 +3,7 @@ import type { BackendSettings, RouteSettings, Settings } from '../config/schema/
 import type { HostReading, WorkerState } from '../links/messages.ts';
 import type { GatewayPeer } from './gateways.ts';
 import type { HostPeer } from './hosts.ts';
+import type { KnownGauge } from './scraping/engine-gauges.ts';
 
 /** What a status is made of, gathered at one moment. */
 export interface Gathered {
@@ -18,6 +19,8 @@ export interface Gathered {
   endpoints: Record<string, string[]>;
   /** By `BACKEND|ADDRESS`, what probes say. */
   health: Record<string, 'well' | 'unwell'>;
+  /** By `BACKEND|ADDRESS`, what engines tell of their own load. */
+  gauges: Record<string, KnownGauge>;
   ledger: Status['ledger'] & { trouble: string | undefined; lost: number };
 }
 
@@ -120,11 +123,13 @@ function hostOf(
   return { backend: name, state: serves ? 'serving' : 'starting', note, pid, ...since, ...takes };
 }
 
-function endpointOf(backend: string, endpoint: string, { workers, health }: Gathered): Endpoint {
+function endpointOf(backend: string, endpoint: string, { workers, health, gauges }: Gathered): Endpoint {
   const said = workers.flatMap(
     ({ state }) => state?.endpoints.filter((it) => it.backend === backend && it.endpoint === endpoint) ?? [],
   );
-  const probe = health[`${backend}|${endpoint}`] ?? 'unknown';
+  const key = `${backend}|${endpoint}`;
+  const probe = health[key] ?? 'unknown';
+  const gauge = gauges[key];
   const states: Endpoint['state'][] = [probe, ...said.map(({ state }) => state)];
   const waits = said.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
   return {
@@ -134,6 +139,7 @@ function endpointOf(backend: string, endpoint: string, { workers, health }: Gath
     inflight: sum(said.map(({ inflight }) => inflight)),
     limit: sum(said.map(({ limit }) => limit)),
     ...(waits.length > 0 && { forMs: Math.max(...waits) }),
+    ...(gauge && { engine: gauge }),
   };
 }
 

@@ -10,6 +10,7 @@ import type { WorkerState } from '../links/messages.ts';
 import type { MetricJson } from '../telemetry/tally.ts';
 import type { Control } from './control.ts';
 import type { TenantKeys } from './keys/index.ts';
+import type { KnownGauge } from './scraping/engine-gauges.ts';
 import { rungName, statusOf } from './status.ts';
 
 /** How long a worker may take to tell its state. */
@@ -52,6 +53,7 @@ export function surfaceOf(options: {
         standings: control.hostReadings,
         endpoints,
         health: control.health.known,
+        gauges: control.gauges.known,
         ledger: {
           events,
           bytes,
@@ -61,7 +63,7 @@ export function surfaceOf(options: {
         },
       });
     },
-    metrics: async () => control.metrics.exposition(await ownMetrics(ledger)),
+    metrics: async () => control.metrics.exposition(await ownMetrics(ledger, control.gauges.known)),
     config: () => configOf(control, file),
     changeConfig: async (body, actor) => {
       const changed = await control.change(body, actor);
@@ -157,12 +159,28 @@ async function eventsOf(ledger: LedgerService, asked: EventsAsked): Promise<Asyn
 }
 
 /** What control itself counts. */
-async function ownMetrics(ledger: LedgerService): Promise<MetricJson[]> {
+async function ownMetrics(ledger: LedgerService, gauges: Record<string, KnownGauge>): Promise<MetricJson[]> {
   const registry = new Registry();
   const lost = { name: 'armature_ledger_lost_total', help: 'Events of control that could not be stored.' };
   new Counter({ ...lost, registers: [registry] }).inc(ledger.lost);
   const waiting = { name: 'armature_ledger_waiting', help: 'Events of control that wait to be stored.' };
   new Gauge({ ...waiting, registers: [registry] }).set(ledger.waiting);
+  const labelNames = ['backend', 'endpoint'];
+  const engine = (name: string, help: string) => new Gauge({ name, help, labelNames, registers: [registry] });
+  const queued = engine('armature_engine_waiting', 'Requests that wait inside an engine, as it tells.');
+  const running = engine('armature_engine_running', 'Requests that an engine works on, as it tells.');
+  const stale = engine(
+    'armature_engine_gauges_stale',
+    "1 where an engine's own gauges cannot be read any more.",
+  );
+  for (const [key, gauge] of Object.entries(gauges)) {
+    const cut = key.indexOf('|');
+    const labels = { backend: key.slice(0, cut), endpoint: key.slice(cut + 1) };
+    stale.set(labels, gauge.stale ? 1 : 0);
+    if (gauge.stale) continue; // what is not known is not zero
+    if (gauge.waiting !== undefined) queued.set(labels, gauge.waiting);
+    if (gauge.running !== undefined) running.set(labels, gauge.running);
+  }
   return (await registry.getMetricsAsJSON()) as unknown as MetricJson[];
 }
 

@@ -6,7 +6,13 @@ import { workerMetrics } from '../../src/telemetry/metrics.ts';
 import { root } from './sources.ts';
 
 /** Control's own; see src/control/surface.ts. */
-const OF_CONTROL = ['armature_ledger_lost_total', 'armature_ledger_waiting'];
+const OF_CONTROL = [
+  'armature_ledger_lost_total',
+  'armature_ledger_waiting',
+  'armature_engine_waiting backend endpoint',
+  'armature_engine_running backend endpoint',
+  'armature_engine_gauges_stale backend endpoint',
+];
 
 it('docs/watching.md names every metric, its labels, and no other', async () => {
   const registry = new Registry();

@@ -104,7 +104,9 @@ const remote = {
     .union([url, z.array(url).min(1)])
     .transform((value) => (Array.isArray(value) ? value : [value]))
     .optional()
-    .describe("The engine's own metrics; a list in the order of `endpoints` where they differ."),
+    .describe(
+      "The engine's own metrics; a list in the order of `endpoints` where they differ. Default: where a named engine has them, on the port of its API.",
+    ),
 };
 
 /** Engines that speak OpenAI's API, one dialect; `openai` is any of them or a cloud service. */
