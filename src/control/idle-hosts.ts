@@ -84,7 +84,8 @@ export class IdleHosts {
       if (idleStopOf(settings, backend) === undefined) this.#forget(backend);
     }
     for (const backend of new Set([...this.#timers.keys(), ...Object.keys(settings.backends)])) {
-      if (this.#timers.get(backend)?.idleStop === idleStopOf(settings, backend) || this.has(backend)) continue;
+      if (this.#timers.get(backend)?.idleStop === idleStopOf(settings, backend) || this.has(backend))
+        continue;
       this.#disarm(backend);
       this.#arm(backend, 0);
     }

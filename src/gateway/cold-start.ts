@@ -1,8 +1,8 @@
 import { coldStart } from '../policies/cold-start/index.ts';
 import type { Exchange } from './exchange.ts';
 import { hostStarting } from './failures.ts';
-import type { Path } from './path.ts';
 import { isSequence } from './ladder.ts';
+import type { Path } from './path.ts';
 import type { Backend } from './state/world.ts';
 
 /**
@@ -20,14 +20,20 @@ export function awaitedStart(path: Path, x: Exchange): Backend | undefined {
   const { state, expectedMs } = host;
   const input = { state, expectedMs, startingMs: host.startingMs(now), deadlineMs: x.deadlineAt - now };
   const { choice, reason } = coldStart.decide(input, now, random);
-  path.step(x, 'wait', reason.code, { backend: backend.name, ...reason.figures }, `routes.${x.route!.name}.deadline`);
+  path.step(
+    x,
+    'wait',
+    reason.code,
+    { backend: backend.name, ...reason.figures },
+    `routes.${x.route!.name}.deadline`,
+  );
   const step = x.steps.at(-1)!;
   step.policy = `${coldStart.name}@${coldStart.version}`;
   step.input = input;
   step.draws = [];
   if (host.cause !== undefined) step.causes = [host.cause];
   if (choice) return backend;
-  if (!x.failure || x.failure.code !== 'backend_error') x.failure = hostStarting(backend.name, host.leftMs(now));
+  if (x.failure?.code !== 'backend_error') x.failure = hostStarting(backend.name, host.leftMs(now));
   return undefined;
 }
 

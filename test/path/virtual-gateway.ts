@@ -265,12 +265,13 @@ export class VirtualGateway {
     this.load(config);
   }
 
-  load(config: unknown): void {
+  /** `hosted`: where hosts of ours serve, by backend. */
+  load(config: unknown, hosted: Record<string, string[]> = {}): void {
     const settings = settingsSchema.parse(config);
     const endpoints = Object.fromEntries(
       Object.entries(settings.backends).map(([name, backend]) => [
         name,
-        'endpoints' in backend ? backend.endpoints : [],
+        'endpoints' in backend ? backend.endpoints : (hosted[name] ?? []),
       ]),
     );
     const keys = Object.entries(settings.tenants ?? {}).flatMap(([tenant, { keys }]) =>

@@ -4,7 +4,8 @@ import { seededRandom } from '../../kernel/random.ts';
 import { coldStart, type StartInput, startLeftMs } from './index.ts';
 
 const starting = { state: 'starting', startingMs: 0, expectedMs: 3000, deadlineMs: 2000 } as const;
-const decide = (input: Partial<StartInput>) => coldStart.decide({ ...starting, ...input }, 0, seededRandom(1));
+const decide = (input: Partial<StartInput>) =>
+  coldStart.decide({ ...starting, ...input }, 0, seededRandom(1));
 
 test('a request is held for a start that its deadline leaves time for, and for no other', () => {
   expect(decide({})).toEqual({
