@@ -2,6 +2,7 @@ import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import { systemTimers } from '../../src/kernel/timers.ts';
+import type { LoadRequest, Outcome, Sender } from '../../src/load/contracts.ts';
 import { openaiRequests } from '../../src/load/requests.ts';
 import type { Intended } from '../../src/load/schedule.ts';
 import { openSender } from '../../src/load/sender.ts';
@@ -52,6 +53,9 @@ export interface Result {
   seconds: { offered: number; good: number }[];
 }
 
+/** How long after its deadline an answer is waited for, milliseconds. */
+const GRACE_MS = 1000;
+
 class Kept {
   readonly #histogram: RecordableHistogram = createHistogram({ lowest: 1, highest: 600_000_000, figures: 3 });
   add(ms: number): void {
@@ -67,94 +71,134 @@ class Kept {
  * Offers traffic in an open loop: requests are sent at their times whatever comes back, and latency counts from those
  * times. Resolves when every request has ended.
  */
-export async function offer(streams: readonly Stream[], settings: OfferSettings): Promise<Result[]> {
-  const results = await Promise.all(streams.map((stream, at) => offerOne(stream, settings, at + 1)));
-  return results;
+export function offer(streams: readonly Stream[], settings: OfferSettings): Promise<Result[]> {
+  return Promise.all(streams.map((stream, at) => new Offer(stream, settings, at + 1).result));
 }
 
-function offerOne(stream: Stream, settings: OfferSettings, seed: number): Promise<Result> {
-  const { origin, model, forMs, deadlineMs, connections, streamed } = settings;
-  const compose = openaiRequests({ base: '/v1', model, kind: 'chat', stream: streamed }, seededRandom(seed));
-  const sender = openSender(origin, { connections, headers: stream.headers });
-  const kept = { total: new Kept(), firstToken: new Kept(), refusal: new Kept() };
-  const counts = { offered: 0, good: 0, late: 0, degraded: 0, refused: 0, timedOut: 0, hung: 0, failed: 0 };
-  const failures: Record<string, number> = {};
-  const seconds: { offered: number; good: number }[] = [];
-  const begin = systemClock.mono();
-  let open = 0;
-  return new Promise((resolve) => {
-    let next = stream.schedule.next();
-    const end = () => {
-      if (open > 0 || (next.done !== true && next.value.atMs < forMs)) return;
-      void sender.close();
-      resolve({
-        name: stream.name,
-        ...counts,
-        failures,
-        total: kept.total.spread,
-        firstToken: kept.firstToken.spread,
-        refusal: kept.refusal.spread,
-        seconds,
-      });
+class Offer {
+  readonly result: Promise<Result>;
+  readonly #stream: Stream;
+  readonly #settings: OfferSettings;
+  readonly #sender: Sender;
+  readonly #compose: (intended: Intended) => LoadRequest;
+  readonly #total = new Kept();
+  readonly #firstToken = new Kept();
+  readonly #refusal = new Kept();
+  readonly #counts = {
+    offered: 0,
+    good: 0,
+    late: 0,
+    degraded: 0,
+    refused: 0,
+    timedOut: 0,
+    hung: 0,
+    failed: 0,
+  };
+  readonly #failures: Record<string, number> = {};
+  readonly #seconds: { offered: number; good: number }[] = [];
+  readonly #begin = systemClock.mono();
+  #next: IteratorResult<Intended>;
+  #open = 0;
+  #resolve: (result: Result) => void = () => {};
+
+  constructor(stream: Stream, settings: OfferSettings, seed: number) {
+    const { origin, model, connections, streamed } = settings;
+    this.#stream = stream;
+    this.#settings = settings;
+    this.#compose = openaiRequests(
+      { base: '/v1', model, kind: 'chat', stream: streamed },
+      seededRandom(seed),
+    );
+    this.#sender = openSender(origin, { connections, headers: stream.headers });
+    this.#next = stream.schedule.next();
+    this.result = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    this.#pump();
+  }
+
+  /** Sends all that is due, and waits for the next. */
+  #pump(): void {
+    const { forMs } = this.#settings;
+    const elapsed = systemClock.mono() - this.#begin;
+    let next = this.#next;
+    while (next.done !== true && next.value.atMs <= elapsed && next.value.atMs < forMs) {
+      this.#send(next.value);
+      next = this.#stream.schedule.next();
+    }
+    this.#next = next;
+    if (this.#exhausted) this.#end();
+    else systemTimers.set(next.value!.atMs - elapsed, () => this.#pump());
+  }
+
+  get #exhausted(): boolean {
+    return this.#next.done === true || this.#next.value.atMs >= this.#settings.forMs;
+  }
+
+  #send(intended: Intended): void {
+    const at = this.#begin + intended.atMs;
+    const second = (this.#seconds[Math.floor(intended.atMs / 1000)] ??= { offered: 0, good: 0 });
+    this.#counts.offered++;
+    second.offered++;
+    this.#open++;
+    let first: number | undefined;
+    let over = false;
+    const close = (judge: () => void) => {
+      if (over) return;
+      over = true;
+      systemTimers.clear(timer);
+      judge();
+      this.#open--;
+      this.#end();
     };
-    const send = (intended: Intended) => {
-      const at = begin + intended.atMs;
-      const second = (seconds[Math.floor(intended.atMs / 1000)] ??= { offered: 0, good: 0 });
-      counts.offered++;
-      second.offered++;
-      open++;
-      let first: number | undefined;
-      let over = false;
-      const close = (judge: () => void) => {
-        if (over) return;
-        over = true;
-        systemTimers.clear(timer);
-        judge();
-        open--;
-        end();
-      };
-      const timer = systemTimers.set(at - systemClock.mono() + deadlineMs + 1000, () => {
-        abort();
-        close(() => counts.hung++);
-      });
-      const abort = sender.send(compose(intended), {
-        onSent() {},
-        onToken() {
-          first ??= systemClock.mono() - at;
-        },
-        onEnd: ({ status, failure, degraded }) =>
-          close(() => {
-            const tookMs = systemClock.mono() - at;
-            if (status === 429 || status === 503) {
-              counts.refused++;
-              kept.refusal.add(tookMs);
-            } else if (status === 504) counts.timedOut++;
-            else if (failure !== undefined) {
-              counts.failed++;
-              failures[failure] = (failures[failure] ?? 0) + 1;
-            } else if (degraded !== undefined) counts.degraded++;
-            else {
-              kept.total.add(tookMs);
-              if (first !== undefined) kept.firstToken.add(first);
-              if ((first ?? tookMs) <= deadlineMs) {
-                counts.good++;
-                second.good++;
-              } else counts.late++;
-            }
-          }),
-      });
-    };
-    const pump = () => {
-      const elapsed = systemClock.mono() - begin;
-      while (next.done !== true && next.value.atMs <= elapsed && next.value.atMs < forMs) {
-        send(next.value);
-        next = stream.schedule.next();
-      }
-      if (next.done === true || next.value.atMs >= forMs) end();
-      else systemTimers.set(next.value.atMs - elapsed, pump);
-    };
-    pump();
-  });
+    const lastMs = at - systemClock.mono() + this.#settings.deadlineMs + GRACE_MS;
+    const timer = systemTimers.set(lastMs, () => {
+      abort();
+      close(() => this.#counts.hung++);
+    });
+    const abort = this.#sender.send(this.#compose(intended), {
+      onSent() {},
+      onToken() {
+        first ??= systemClock.mono() - at;
+      },
+      onEnd: (outcome) => close(() => this.#judge(outcome, systemClock.mono() - at, first, second)),
+    });
+  }
+
+  #judge(outcome: Outcome, tookMs: number, first: number | undefined, second: { good: number }): void {
+    const { status, failure, degraded } = outcome;
+    const counts = this.#counts;
+    if (status === 429 || status === 503) {
+      counts.refused++;
+      this.#refusal.add(tookMs);
+    } else if (status === 504) counts.timedOut++;
+    else if (failure !== undefined) {
+      counts.failed++;
+      this.#failures[failure] = (this.#failures[failure] ?? 0) + 1;
+    } else if (degraded !== undefined) counts.degraded++;
+    else {
+      this.#total.add(tookMs);
+      if (first !== undefined) this.#firstToken.add(first);
+      if ((first ?? tookMs) <= this.#settings.deadlineMs) {
+        counts.good++;
+        second.good++;
+      } else counts.late++;
+    }
+  }
+
+  #end(): void {
+    if (this.#open > 0 || !this.#exhausted) return;
+    void this.#sender.close();
+    this.#resolve({
+      name: this.#stream.name,
+      ...this.#counts,
+      failures: this.#failures,
+      total: this.#total.spread,
+      firstToken: this.#firstToken.spread,
+      refusal: this.#refusal.spread,
+      seconds: this.#seconds,
+    });
+  }
 }
 
 /** Two schedules of a run: the share `critical` of the arrivals, drawn at random, and the others. */
