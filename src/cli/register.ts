@@ -17,5 +17,6 @@ export const register: Record<string, Entry> = {
   keys: { summary: 'make, list and revoke keys of tenants', load: () => import('./keys.ts') },
   models: { summary: 'local models: what is here, fetch, remove', load: () => import('./models.ts') },
   bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
+  sim: { summary: 'run a configuration against a load in virtual time', load: () => import('./sim.ts') },
   completion: { summary: 'print completions for a shell', load: () => import('./completion.ts') },
 };

@@ -78,7 +78,7 @@ class Group {
   readonly #total = new Durations();
   readonly #refusal = new Durations();
 
-  constructor({ route, tenant, priority }: Arrival) {
+  constructor({ route, tenant, priority }: Pick<Arrival, 'route' | 'tenant' | 'priority'>) {
     this.report = {
       route,
       tenant: tenant ?? '',
@@ -161,6 +161,7 @@ const NOTHING: Tally = { offered: 0, good: 0, late: 0, degraded: 0, refused: 0, 
 /** Counts what becomes of the requests of a simulation. */
 export class Recorder {
   readonly #groups = new Map<string, Group>();
+  readonly #all = new Group({ route: 'all', tenant: '', priority: undefined });
   readonly #deadlineMs: (route: string) => number;
   #last: { arrival: Arrival; group: Group } | undefined;
   #tally = { ...NOTHING };
@@ -175,13 +176,16 @@ export class Recorder {
   offer(arrival: Arrival): void {
     this.offered++;
     this.#tally.offered++;
+    this.#all.report.offered++;
     this.#of(arrival).report.offered++;
   }
 
   answered(caller: SimulatedCaller): void {
     const { arrival } = caller;
     const routes = this.#deadlineMs(arrival.route);
-    const what = this.#of(arrival).add(caller, Math.min(routes, arrival.deadlineMs ?? routes));
+    const deadlineMs = Math.min(routes, arrival.deadlineMs ?? routes);
+    const what = this.#of(arrival).add(caller, deadlineMs);
+    this.#all.add(caller, deadlineMs);
     this.ended++;
     this.#tally[what]++;
   }
@@ -201,10 +205,9 @@ export class Recorder {
       break;
     }
     const code = record.code ?? String(record.status);
-    bump(
-      this.#of(caller.arrival).report.reasons,
-      why === '' || why === 'admitted' ? code : `${code} (${why})`,
-    );
+    const reason = why === '' || why === 'admitted' ? code : `${code} (${why})`;
+    bump(this.#all.report.reasons, reason);
+    bump(this.#of(caller.arrival).report.reasons, reason);
   }
 
   /** What happened since it was last asked. */
@@ -212,6 +215,10 @@ export class Recorder {
     const tally = this.#tally;
     this.#tally = { ...NOTHING };
     return tally;
+  }
+
+  all(): GroupReport {
+    return this.#all.finish();
   }
 
   groups(): GroupReport[] {

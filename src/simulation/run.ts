@@ -34,8 +34,11 @@ export interface EndpointReport {
   endpoint: string;
   /** Requests sent to it, repeated ones included. */
   requests: number;
-  /** Share of the time in which it computed, 0 to 1. */
+  /** Share of the time in which it computed, 0 to 1; one sequence is enough for that. */
   busy: number;
+  /** Sequences that ran, and tokens they held, on average over the samples. */
+  running: number;
+  kvTokens: number;
   promptTokens: number;
   outputTokens: number;
   /** Requests that may be there at once, at the end. */
@@ -48,6 +51,7 @@ export interface SimulationReport {
   elapsedMs: number;
   /** Simulated milliseconds in which requests came. */
   offeredMs: number;
+  all: GroupReport;
   groups: GroupReport[];
   endpoints: EndpointReport[];
   /** Attempts after the first, by `BACKEND: REASON`. */
@@ -75,6 +79,8 @@ class SimulationRun {
   readonly #gateway: SimulatedGateway;
   readonly #recorder: Recorder;
   readonly #series: Moment[] = [];
+  readonly #loads = new Map<string, { running: number; kvTokens: number }>();
+  #samples = 0;
   #everyMs = SAMPLE_MS;
   #coming: Arrival | undefined;
   #lastAt = 0;
@@ -131,6 +137,7 @@ class SimulationRun {
       seed: this.#options.seed,
       elapsedMs,
       offeredMs: this.#options.durationMs ?? this.#lastAt,
+      all: this.#recorder.all(),
       groups: this.#recorder.groups(),
       endpoints: this.#endpoints(elapsedMs),
       retries: Object.fromEntries(Object.entries(retries).sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -149,13 +156,27 @@ class SimulationRun {
           backend: backend.name,
           endpoint: endpoint.address,
           requests: engine.requests,
-          busy: Math.round((load.busyMs / elapsedMs) * 10_000) / 10_000,
+          busy: round(load.busyMs / elapsedMs, 4),
+          running: round((this.#loads.get(endpoint.key)?.running ?? 0) / this.#samples, 2),
+          kvTokens: round((this.#loads.get(endpoint.key)?.kvTokens ?? 0) / this.#samples, 0),
           promptTokens: load.promptTokensTotal,
           outputTokens: load.outputTokensTotal,
           limit: endpoint.limit,
         };
       }),
     );
+  }
+
+  #sampleLoads(): void {
+    this.#samples++;
+    for (const { key, address } of this.#gateway.gateway.world.endpoints.values()) {
+      const load = this.#gateway.engines.get(new URL(address).origin)?.accelerator.load();
+      if (!load) continue;
+      const sum = this.#loads.get(key) ?? { running: 0, kvTokens: 0 };
+      sum.running += load.running;
+      sum.kvTokens += load.kvTokens;
+      this.#loads.set(key, sum);
+    }
   }
 
   #schedule(): void {
@@ -179,6 +200,7 @@ class SimulationRun {
 
   #sample(): void {
     const { time, gateway } = this.#gateway;
+    this.#sampleLoads();
     if (time.mono() % this.#everyMs !== 0) return;
     let waiting = 0;
     for (const { line } of gateway.world.backends.values()) waiting += line.length;
@@ -211,4 +233,9 @@ function pairs(series: readonly Moment[]): Moment[] {
     });
   }
   return halved;
+}
+
+function round(value: number, digits: number): number {
+  const factor = 10 ** digits;
+  return Math.round(value * factor) / factor;
 }

@@ -1,0 +1,254 @@
+import { CONFIG_FILE, type LoadedConfig, loadConfig } from '../config/load.ts';
+import type { Settings } from '../config/schema/index.ts';
+import { systemClock } from '../kernel/clock.ts';
+import { parseDuration } from '../kernel/units.ts';
+import { readTrace, type TraceRow } from '../load/trace.ts';
+import { merged, parseTraffic, type TrafficPart, trafficOf, trafficOfTrace } from '../load/traffic.ts';
+import type { AcceleratorProfile } from '../simulation/accelerator/step.ts';
+import type { Arrival } from '../simulation/contracts.ts';
+import { type SimulationReport, simulate } from '../simulation/run.ts';
+import { type GroupSummary, summarise } from '../simulation/summary.ts';
+import { reportFaults } from './check.ts';
+import {
+  askedWrongly,
+  type Call,
+  type CommandError,
+  defineCommand,
+  type OptionValues,
+  wholeNumber,
+} from './command.ts';
+import type { Output } from './output.ts';
+import { formatRun, formatSummaries } from './sim-report.ts';
+import { parseProfile, parseSetting, withSettings } from './sim-settings.ts';
+
+const duration = (text: string): number => {
+  const ms = parseDuration(text);
+  if (ms === undefined) throw askedWrongly(`expected a duration such as 60s, got '${text}'`);
+  return ms;
+};
+
+const positive = (text: string): number => {
+  if (!/^\d+(\.\d+)?$/.test(text) || Number(text) === 0)
+    throw askedWrongly(`expected a number, got '${text}'`);
+  return Number(text);
+};
+
+const share = (text: string): number => {
+  if (!/^[01](\.\d+)?$/.test(text) || Number(text) > 1)
+    throw askedWrongly(`expected a share of 0 to 1, got '${text}'`);
+  return Number(text);
+};
+
+const traffic = (text: string): TrafficPart => {
+  const part = parseTraffic(text);
+  if (typeof part === 'string') throw askedWrongly(part);
+  return part;
+};
+
+const options = {
+  load: {
+    value: 'SPEC',
+    summary: 'A part of the load, such as rate=50/s,in=512,out=128; repeatable.',
+    parse: traffic,
+    many: true,
+  },
+  trace: { value: 'FILE', summary: 'A recorded load: CSV or JSON lines, gzip or not.' },
+  route: { value: 'NAME', summary: 'Where requests go that name no route. Default: the only one.' },
+  tenant: { value: 'NAME', summary: 'Who sends requests that name no tenant. Default: the only one.' },
+  speed: { value: 'N', summary: 'Play the trace N times as fast. Default: 1.', parse: positive },
+  spread: { value: 'TIME', summary: 'Move each row of the trace evenly within so long.', parse: duration },
+  stream: {
+    value: 'SHARE',
+    summary: "Share of the trace's requests that ask for streams. Default: 0.",
+    parse: share,
+  },
+  for: { value: 'TIME', summary: 'Nothing more comes after so long.', parse: duration },
+  set: {
+    value: 'PATH=VALUE',
+    summary: 'A value of the configuration, instead of what the file says; repeatable.',
+    parse: parseSetting,
+    many: true,
+  },
+  profile: {
+    value: 'BACKEND=FIGURES',
+    summary: 'How a backend performs, such as llama=prefill:8000,decode:60,batch:32,kv:100000; repeatable.',
+    parse: parseProfile,
+    many: true,
+  },
+  compare: { value: 'FILE', summary: 'Another configuration, side by side; --set does not change it.' },
+  repeat: {
+    value: 'SEEDS',
+    summary: 'So many runs, each with a seed of its own: means and intervals.',
+    parse: wholeNumber(1, 1000),
+  },
+  seed: { value: 'N', summary: 'Same seed, same bytes. Default: 1.', parse: wholeNumber(0, 2 ** 31) },
+} as const;
+
+type Options = OptionValues<typeof options>;
+
+export const command = defineCommand({
+  options,
+  details:
+    'Members of a --load: rate, at, for, in, out, arrivals (poisson, constant, bursts:SIZE), stream, kind (chat, embeddings), max\n' +
+    '(asked, none, N), route, tenant, priority, deadline, sessions, leave. docs/simulator.md tells all of it.\n\n' +
+    'Examples:\n' +
+    '  armature sim -c armature.yaml --load rate=50/s,in=512,out=128,for=60s\n' +
+    '  armature sim --load rate=40/s,stream=0.5 --load rate=200/s,at=20s,for=10s,priority=batch --set routes.chat.deadline=5s\n' +
+    '  armature sim -c now.yaml --compare next.yaml --trace AzureLLMInferenceTrace_conv.csv.gz --repeat 5',
+  run: sim,
+});
+
+interface Side {
+  file: string;
+  settings: Settings;
+}
+
+async function sim({ options: asked, common, output }: Call<typeof options>): Promise<number> {
+  if (asked.load.length === 0 && asked.trace === undefined)
+    throw askedWrongly('give a --load, a --trace or both');
+  for (const name of ['speed', 'spread', 'stream'] as const) {
+    if (asked[name] !== undefined && asked.trace === undefined)
+      throw askedWrongly(`--${name} is for a --trace`);
+  }
+  const rows = asked.trace === undefined ? undefined : readTrace(asked.trace);
+  if (typeof rows === 'string') throw askedWrongly(`--trace: ${rows}`);
+  const files = [common.config ?? CONFIG_FILE, ...(asked.compare === undefined ? [] : [asked.compare])];
+  const sides: Side[] = [];
+  for (const [index, file] of files.entries()) {
+    const settings = settingsOf(file, index === 0 ? asked.set : [], output);
+    if (!settings) return 2;
+    check(file, settings, asked, rows);
+    sides.push({ file, settings });
+  }
+  const first = asked.seed ?? 1;
+  const seeds = Array.from({ length: asked.repeat ?? 1 }, (_, index) => first + index);
+  const results: { file: string; seeds: number[]; reports: SimulationReport[]; groups: GroupSummary[] }[] =
+    [];
+  for (const { file, settings } of sides) {
+    const reports: SimulationReport[] = [];
+    for (const seed of seeds) reports.push(await run(file, settings, asked, rows, seed));
+    results.push({ file, seeds, reports, groups: summarise(reports) });
+  }
+  if (common.json) {
+    const told = results.map(({ file, reports, groups }) =>
+      seeds.length === 1 ? { file, ...reports[0]! } : { file, seeds, groups },
+    );
+    output.json(told.length === 1 ? told[0] : { a: told[0], b: told[1] });
+  } else if (results.length === 1 && seeds.length === 1) {
+    output.print(formatRun(results[0]!.file, results[0]!.reports[0]!));
+  } else output.print(formatSummaries(results));
+  return 0;
+}
+
+/** Undefined where the file is faulty, which has been told then. */
+function settingsOf(file: string, set: Options['set'], output: Output): Settings | undefined {
+  const loaded = loadConfig(file);
+  const made = loaded.ok && set.length > 0 ? withSettings(loaded.config, set) : loaded;
+  if (!made.ok) {
+    reportFaults(made.faults, output);
+    return undefined;
+  }
+  return (made.config as LoadedConfig).settings;
+}
+
+/** What was asked must fit the configuration: nothing is guessed. */
+function check(file: string, settings: Settings, asked: Options, rows: TraceRow[] | undefined): void {
+  const { routes, tenants, backends } = settings;
+  const list = (map: object) => Object.keys(map).join(', ') || 'none';
+  const wrong = (message: string): CommandError => askedWrongly(`${file}: ${message}`);
+  const route = (name: string | undefined) => {
+    if (name === undefined && Object.keys(routes).length !== 1)
+      throw wrong(
+        `it has several routes or none (${list(routes)}): say which by --route, or by route= in a --load`,
+      );
+    if (name !== undefined && !Object.hasOwn(routes, name))
+      throw wrong(`there is no route '${name}'; there are ${list(routes)}`);
+  };
+  const tenant = (name: string | undefined) => {
+    if (!tenants && name !== undefined) throw wrong(`it has no tenants, and the load names '${name}'`);
+    if (!tenants) return;
+    if (name === undefined && Object.keys(tenants).length !== 1)
+      throw wrong(
+        `it has several tenants (${list(tenants)}): say which by --tenant, or by tenant= in a --load`,
+      );
+    if (name !== undefined && !Object.hasOwn(tenants, name))
+      throw wrong(`there is no tenant '${name}'; there are ${list(tenants)}`);
+  };
+  const seen = new Set<string>();
+  for (const each of [...asked.load, ...(rows ?? [])]) {
+    const key = `${each.route}\u0000${each.tenant}`;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    route(each.route ?? asked.route);
+    tenant(each.tenant ?? asked.tenant);
+  }
+  const known = new Set(asked.profile.map(({ backend }) => backend));
+  for (const name of known)
+    if (!Object.hasOwn(backends, name))
+      throw wrong(`--profile: there is no backend '${name}'; there are ${list(backends)}`);
+  for (const [name, { engine }] of Object.entries(backends)) {
+    if (engine !== 'sim' && !known.has(name))
+      throw wrong(
+        `the backend '${name}' is ${engine}, and how fast it is is not known here: say it by --profile ${name}=prefill:8000,decode:60,batch:32,kv:100000`,
+      );
+  }
+}
+
+async function run(
+  file: string,
+  settings: Settings,
+  asked: Options,
+  rows: TraceRow[] | undefined,
+  seed: number,
+): Promise<SimulationReport> {
+  const profiles = new Map<string, AcceleratorProfile>(
+    asked.profile.map(({ backend, profile }) => [backend, profile]),
+  );
+  const quiet = process.stderr.isTTY ? showProgress(`${file}, seed ${seed}`) : undefined;
+  const report = await simulate({
+    settings,
+    profiles,
+    arrivals: arrivalsOf(settings, asked, rows, seed),
+    seed,
+    ...(asked.for !== undefined && { durationMs: asked.for }),
+    ...(quiet && { onProgress: quiet.show }),
+  });
+  quiet?.end();
+  return report;
+}
+
+function arrivalsOf(
+  settings: Settings,
+  asked: Options,
+  rows: TraceRow[] | undefined,
+  seed: number,
+): Iterator<Arrival> {
+  const route = asked.route ?? Object.keys(settings.routes)[0]!;
+  const tenant = asked.tenant ?? (settings.tenants && Object.keys(settings.tenants)[0]);
+  const parts = asked.load.map((part, index) =>
+    trafficOf({ ...part, tenant: part.tenant ?? tenant }, route, seed * 1009 + index),
+  );
+  if (rows) {
+    const named = tenant === undefined ? rows : rows.map((row) => ({ ...row, tenant: row.tenant ?? tenant }));
+    const { speed = 1, spread = 0, stream = 0 } = asked;
+    parts.push(
+      trafficOfTrace(named, { route, speed, spreadMs: spread, stream, seed: seed * 1009 + parts.length }),
+    );
+  }
+  return merged(parts);
+}
+
+/** One line on the terminal, rewritten now and then. */
+function showProgress(what: string): { show: (nowMs: number, offered: number) => void; end: () => void } {
+  const EVERY_MS = 200;
+  let last = 0;
+  return {
+    show(nowMs, offered) {
+      const now = systemClock.mono();
+      if (now - last < EVERY_MS) return;
+      last = now;
+      process.stderr.write(`\r\x1b[K${what}: ${Math.round(nowMs / 1000)}s simulated, ${offered} requests`);
+    },
+    end: () => void process.stderr.write('\r\x1b[K'),
+  };
+}
