@@ -5,7 +5,7 @@ const WINDOW_DEPARTURES = 8;
 /** Share of the window that must have been contested before what was measured stands alone. */
 const MEASURED_SHARE = 0.25;
 /** Weight of one more attempt in what a place does in general. */
-const PLACE_WEIGHT = 0.05;
+const PLACE_WEIGHT = 0.1;
 
 /** What stands before a newcomer, in tokens of work. */
 export interface Ahead {
@@ -39,6 +39,7 @@ export class DrainRate {
   /** Means of one attempt: its work, and how long it held its place. */
   #meanWork = 0;
   #meanHeldMs = 0;
+  #attempts = 0;
 
   constructor(ranks: number) {
     this.#byRank = new Array(ranks).fill(0);
@@ -60,14 +61,14 @@ export class DrainRate {
     this.#fade(now);
     if (this.#contested) this.#work += work;
     this.#byRank[rank]! += work;
-    const weight = this.#meanWork === 0 ? 1 : PLACE_WEIGHT;
+    const weight = Math.max(1 / ++this.#attempts, PLACE_WEIGHT);
     this.#meanWork += weight * (work - this.#meanWork);
     this.#meanHeldMs += weight * (heldMs - this.#meanHeldMs);
   }
 
   /** Tokens of work that are finished in a millisecond while `places` are taken; undefined where nothing is known. */
   tokensPerMs(places: number, now: number): number | undefined {
-    if (this.#meanWork === 0) return undefined;
+    if (this.#attempts === 0) return undefined;
     this.#fade(now);
     const byPlaces = (places * this.#meanWork) / Math.max(0.01, this.#meanHeldMs);
     const departureMs = this.#meanHeldMs / Math.max(1, places);

@@ -1,4 +1,5 @@
 import { Chain, type Link } from '../../kernel/chain.ts';
+import { Heap } from '../../kernel/heap.ts';
 
 /** Below so many places the floors keep none: there are too few to go round. */
 const PLACES_KEPT_FROM = 16;
@@ -8,7 +9,7 @@ interface Group<Item> {
   share: number;
   work: number;
   readonly waiting: Chain<Standing<Item>>;
-  /** Among the groups that somebody waits of; -1 where nobody does. */
+  /** In the heap; -1 where nobody does. */
   slot: number;
 }
 
@@ -47,13 +48,13 @@ export class Displacement<Item> {
   count = 0;
   readonly #counts: number[];
   readonly #groups: Map<string, Group<Item>>[];
-  /** Groups that somebody waits of, by priority. */
-  readonly #active: Group<Item>[][];
+  /** Groups that somebody waits of, by priority: the one with most for its share first. */
+  readonly #active: Heap<Group<Item>>[];
 
   constructor(ranks: number) {
     this.#counts = new Array(ranks).fill(0);
     this.#groups = Array.from({ length: ranks }, () => new Map());
-    this.#active = Array.from({ length: ranks }, () => []);
+    this.#active = Array.from({ length: ranks }, () => new Heap(hasMore));
   }
 
   waitingOf(rank: number): number {
@@ -69,7 +70,8 @@ export class Displacement<Item> {
     }
     group.share = share;
     group.work += work;
-    if (group.slot < 0) group.slot = this.#active[rank]!.push(group) - 1;
+    if (group.slot < 0) this.#active[rank]!.add(group);
+    else this.#active[rank]!.changed(group);
     const standing: Standing<Item> = { item, work, rank, group, link: undefined };
     standing.link = group.waiting.push(standing);
     this.#counts[rank]!++;
@@ -82,15 +84,12 @@ export class Displacement<Item> {
     group.work -= work;
     this.#counts[rank]!--;
     this.count--;
-    if (group.waiting.length > 0) return;
-    group.work = 0;
-    const active = this.#active[rank]!;
-    const last = active.pop()!;
-    if (last !== group) {
-      active[group.slot] = last;
-      last.slot = group.slot;
+    if (group.waiting.length > 0) {
+      this.#active[rank]!.changed(group);
+      return;
     }
-    group.slot = -1;
+    group.work = 0;
+    this.#active[rank]!.remove(group);
     if (this.#groups[rank]!.size > GROUPS_KEPT_MAX) this.#groups[rank]!.delete(group.tenant);
   }
 
@@ -117,11 +116,12 @@ export class Displacement<Item> {
 
   /** The tenant that has the most work waiting for its share. */
   #most(rank: number): Group<Item> | undefined {
-    let most: Group<Item> | undefined;
-    for (const group of this.#active[rank]!)
-      if (!most || group.work / group.share > most.work / most.share) most = group;
-    return most;
+    return this.#active[rank]!.first;
   }
+}
+
+function hasMore<Item>(a: Group<Item>, b: Group<Item>): boolean {
+  return a.work / a.share > b.work / b.share;
 }
 
 function kept(floors: readonly number[], rank: number, max: number): number {

@@ -1,0 +1,388 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { weightOf } from '../../src/gateway/cost.ts';
+import { priorities, rankOf } from '../../src/kernel/priorities.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
+import { floorsOf } from '../../src/policies/priority-floors/index.ts';
+import { chatAnswer, type Engine, NOTHING, type VirtualCaller, VirtualGateway } from './virtual-gateway.ts';
+
+/** Whose turn it is, who gives way, and who is told at once that it would be too late. */
+
+const [A, B] = ['http://10.0.0.1:8000', 'http://10.0.0.2:8000'];
+const TENANTS = ['flood', 'calm', 'other'] as const;
+
+function world(more: { places?: number; endpoints?: string[]; route?: object; backends?: object } = {}) {
+  const { places = 1, endpoints = [A], route = {}, backends = {} } = more;
+  const hash = (key: string) => `sha256:${createHash('sha256').update(key).digest('hex')}`;
+  const gateway = new VirtualGateway({
+    backends: {
+      b1: {
+        engine: 'openai',
+        model: 'm',
+        endpoints: endpoints.map((origin) => `${origin}/v1`),
+        limits: { concurrency: places },
+      },
+      ...backends,
+    },
+    routes: { chat: { targets: [{ backend: 'b1' }], ...route } },
+    tenants: Object.fromEntries(
+      TENANTS.map((name) => [name, { priority: 'critical', keys: [{ hash: hash(name) }] }]),
+    ),
+  });
+  const ask = (tenant: string, priority = 'standard', more: object = {}, deadlineMs?: number) =>
+    gateway.chat(more, {
+      authorization: `Bearer ${tenant}`,
+      'x-armature-priority': priority,
+      ...(deadlineMs === undefined ? {} : { 'x-armature-deadline-ms': String(deadlineMs) }),
+    });
+  return { gateway, ask };
+}
+
+function stepsOf(gateway: VirtualGateway, caller: VirtualCaller) {
+  const id = caller.answerHeader('x-armature-id');
+  return gateway.records.find((record) => record.id === id)!.steps;
+}
+
+const codesOf = (gateway: VirtualGateway, caller: VirtualCaller) =>
+  stepsOf(gateway, caller).map(({ code }) => code);
+
+async function shedBy(gateway: VirtualGateway): Promise<Record<string, number>> {
+  const metric = await gateway.registry.getSingleMetric('armature_shed_total')!.get();
+  return Object.fromEntries(metric.values.map(({ labels, value }) => [labels['reason'], value]));
+}
+
+describe('whose turn it is', () => {
+  it('goes to a tenant that has had less, whatever another has waiting', async () => {
+    const { gateway, ask } = world();
+    gateway.engines.set(A, chatAnswer('x', 10));
+    const flood = Array.from({ length: 50 }, () => ask('flood'));
+    const calm = [ask('calm'), ask('calm')];
+    await gateway.time.advance(50);
+    expect(calm.map(({ status }) => status)).toEqual([200, 200]);
+    expect(flood.filter(({ ended }) => ended)).toHaveLength(3);
+  });
+
+  it('leaves batch its floor under a flood from above, and no more', async () => {
+    const { gateway, ask } = world({ route: { queue: { max: 10_000 }, deadline: '1000s' } });
+    gateway.engines.set(A, chatAnswer('x', 10));
+    const batch = Array.from({ length: 100 }, () => ask('calm', 'batch'));
+    for (let i = 0; i < 1_500; i++) ask('flood', 'interactive');
+    await gateway.time.advance(10_000);
+    const served = batch.filter(({ ended }) => ended).length;
+    expect(served).toBeGreaterThanOrEqual(18);
+    expect(served).toBeLessThanOrEqual(22);
+  });
+
+  it('comes to who was too large for what was free, before small ones have passed it for ever', async () => {
+    const { gateway, ask } = world({ places: 8 });
+    gateway.engines.set(A, chatAnswer('x', 100));
+    // An endpoint that takes so many tokens at once, as an adaptive limit would have it.
+    const endpoint = [...gateway.world.endpoints.values()][0]!;
+    const take = endpoint.take.bind(endpoint);
+    endpoint.take = (tokens, waiting) =>
+      (endpoint.inflight === 0 || endpoint.tokensInFlight + tokens <= 400) && take(tokens, waiting);
+    const small = () => ask('flood', 'standard', { max_tokens: 50 });
+    for (let i = 0; i < 4; i++) small();
+    const large = ask('calm', 'standard', { max_tokens: 250 });
+    for (let at = 0; at < 400 && !large.ended; at++) {
+      small();
+      await gateway.time.advance(10);
+    }
+    expect(large.status).toBe(200);
+    expect(gateway.time.mono()).toBeLessThan(2_000);
+  });
+
+  it('passes over a newcomer while others wait for the place that it sees', async () => {
+    const { gateway, ask } = world({ places: 1, endpoints: [A, B] });
+    gateway.engines.set(A, chatAnswer('x', 100));
+    gateway.engines.set(B, chatAnswer('x', 100));
+    const first = [ask('flood'), ask('flood')];
+    const waits = ask('calm', 'interactive');
+    await gateway.time.advance(99);
+    const endpoint = [...gateway.world.endpoints.values()][0]!;
+    // A place that nobody was woken for.
+    gateway.leases.declare(endpoint.key, 2);
+    const late = ask('calm', 'batch');
+    expect(gateway.served).toHaveLength(3);
+    await gateway.time.advance(101);
+    expect([...first, waits, late].map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const order = gateway.records.filter(({ tenant }) => tenant === 'calm').map(({ priority }) => priority);
+    expect(order[0]).toBe('interactive');
+  });
+});
+
+describe('a full queue', () => {
+  it('makes room for a tenant that has less in it: the newest of the one with most gives way', async () => {
+    const { gateway, ask } = world({ route: { queue: { max: 20 } } });
+    gateway.engines.set(A, chatAnswer('x', 10));
+    const flood = Array.from({ length: 30 }, () => ask('flood'));
+    expect(flood.map(({ status }) => status)).toEqual([
+      ...new Array(21).fill(undefined),
+      ...new Array(9).fill(503),
+    ]);
+    const calm = ask('calm');
+    expect(calm.status).toBe(undefined);
+    expect(flood[20]!.status).toBe(503);
+    expect(Number(flood[20]!.answerHeader('retry-after'))).toBeGreaterThanOrEqual(1);
+    expect(flood[20]!.answerHeader('x-should-retry')).toBe(undefined);
+    expect(stepsOf(gateway, flood[20]!)).toContainEqual(
+      expect.objectContaining({
+        code: 'displaced',
+        figures: expect.objectContaining({ rule: 'tenant-over-share', tenant: 'flood', max: 20 }),
+        setting: 'routes.chat.queue.max',
+      }),
+    );
+    await gateway.time.advance(1_000);
+    expect(calm.status).toBe(200);
+    expect(await shedBy(gateway)).toEqual({ 'queue-full': 9, displaced: 1 });
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
+  it('makes room for a higher priority, and gives who gives way a rougher answer', async () => {
+    const { gateway, ask } = world({ route: { queue: { max: 3 }, ladder: [{ answer: 'Busy.' }] } });
+    gateway.engines.set(A, chatAnswer('x', 10));
+    const low = Array.from({ length: 4 }, () => ask('flood', 'batch'));
+    const high = ask('flood', 'critical');
+    expect(low.map(({ status }) => status)).toEqual([undefined, undefined, undefined, 200]);
+    expect(low[3]!.answerHeader('x-armature-degraded')).toBe('answer');
+    expect(codesOf(gateway, low[3]!)).toContain('displaced');
+    await gateway.time.advance(20);
+    expect([high.status, low[1]!.status]).toEqual([200, undefined]);
+    const refused = ask('flood', 'batch');
+    expect(refused.status).toBe(undefined);
+    await gateway.time.advance(1_000);
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
+  it('is divided among workers', () => {
+    const { gateway, ask } = world({ route: { queue: { max: 5 } } });
+    gateway.world.snapshot!.settings.gateway.workers = 2;
+    const callers = Array.from({ length: 6 }, () => ask('flood'));
+    expect(callers.filter(({ status }) => status === 503)).toHaveLength(2);
+  });
+});
+
+describe('a deadline that cannot be kept', () => {
+  async function warm(places = 1) {
+    const { gateway, ask } = world({ places, route: { deadline: '10s' } });
+    gateway.engines.set(A, chatAnswer('x', 500));
+    for (let i = 0; i < 60; i++) {
+      ask('other');
+      await gateway.time.advance(500);
+    }
+    gateway.facts.length = 0;
+    return { gateway, ask };
+  }
+
+  it('is said at once, with what it was judged by, and when to come again', async () => {
+    const { gateway, ask } = await warm();
+    const served = Array.from({ length: 10 }, () => ask('flood'));
+    const late = ask('flood', 'standard', {}, 3_000);
+    expect(late.status).toBe(503);
+    const step = stepsOf(gateway, late).find(({ code }) => code === 'would-miss-deadline')!;
+    expect(step).toMatchObject({
+      what: 'wait',
+      setting: 'routes.chat.deadline',
+      figures: { leftMs: 3_000, serviceMs: 500, waiting: 9, places: 1 },
+    });
+    expect(step.figures['waitMs']).toBeGreaterThan(4_000);
+    expect(step.figures['waitMs']).toBeLessThan(6_000);
+    const again = Number(late.answerHeader('retry-after'));
+    // 5 s of waiting and 0.5 s of service against 3 s: it would fit 2.5 s later.
+    expect(again).toBeGreaterThanOrEqual(3);
+    expect(again).toBeLessThanOrEqual(6);
+    expect(await shedBy(gateway)).toEqual({ 'would-miss-deadline': 1 });
+    await gateway.time.advance(20_000);
+    expect(served.every(({ status }) => status === 200)).toBe(true);
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
+  it('is judged by its own turn: another tenant, or a higher priority, gets in', async () => {
+    const { gateway, ask } = await warm();
+    for (let i = 0; i < 10; i++) ask('flood');
+    const [calm, high] = [ask('calm', 'standard', {}, 3_000), ask('flood', 'critical', {}, 3_000)];
+    expect([calm.status, high.status]).toEqual([undefined, undefined]);
+    await gateway.time.advance(2_000);
+    expect([calm.status, high.status]).toEqual([200, 200]);
+  });
+
+  it('turns nobody away while there is a place, whatever was predicted', async () => {
+    const { gateway, ask } = await warm(2);
+    ask('flood');
+    const hopeless = ask('flood', 'standard', {}, 50);
+    expect(hopeless.status).toBe(undefined);
+    expect(gateway.served).toHaveLength(62);
+    expect(ask('flood', 'standard', {}, 50).status).toBe(503);
+    await gateway.time.advance(50);
+    expect(hopeless.status).toBe(504);
+  });
+
+  it('lets everybody in before anything is known', () => {
+    const { gateway, ask } = world();
+    gateway.engines.set(A, chatAnswer('x', 500));
+    const callers = Array.from({ length: 20 }, () => ask('flood', 'standard', {}, 100));
+    expect(callers.every(({ status }) => status === undefined)).toBe(true);
+  });
+
+  it('is found out at its turn, when the engine has become slower: it is not sent, and another is', async () => {
+    const { gateway, ask } = await warm(2);
+    gateway.engines.set(A, chatAnswer('x', 2_000));
+    ask('flood');
+    ask('flood');
+    const [late, next] = [ask('calm', 'standard', {}, 2_300), ask('flood', 'standard', {}, 8_000)];
+    expect([late.status, next.status]).toEqual([undefined, undefined]);
+    await gateway.time.advance(2_000);
+    expect(late.status).toBe(503);
+    expect(codesOf(gateway, late)).toContain('too-late-to-serve');
+    await gateway.time.advance(4_000);
+    expect(next.status).toBe(200);
+    expect(gateway.served).toHaveLength(63);
+    expect((await shedBy(gateway))['too-late-to-serve']).toBe(1);
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
+  it('leaves time for the ladder: who waits in vain goes down it before its deadline', async () => {
+    const { gateway, ask } = world({ route: { deadline: '1s', ladder: [{ answer: 'Busy.' }] } });
+    gateway.engines.set(A, chatAnswer('x', 300));
+    ask('other');
+    await gateway.time.advance(300);
+    gateway.engines.set(A, chatAnswer('x', 100_000));
+    ask('flood');
+    const waits = ask('calm');
+    await gateway.time.advance(699);
+    expect(waits.status).toBe(undefined);
+    await gateway.time.advance(2);
+    expect([waits.status, waits.answerHeader('x-armature-degraded')]).toEqual([200, 'answer']);
+  });
+});
+
+describe('any load', () => {
+  /** Takes a millisecond for each token, and says that answers are long: what a request is reckoned at is its most. */
+  const drawn: Engine = (served) => {
+    const { sink, time, request } = served;
+    const { max_tokens: tokens } = JSON.parse(String(request.body)) as { max_tokens: number };
+    const message = { role: 'assistant', content: 'x' };
+    const usage = { prompt_tokens: 10, completion_tokens: 10_000, total_tokens: 10_010 };
+    const answer = { choices: [{ index: 0, message, finish_reason: 'stop' }], usage };
+    time.set(tokens, () => {
+      if (served.aborted) return;
+      sink.onHead(200, { 'content-type': 'application/json' });
+      sink.onData(Buffer.from(JSON.stringify(answer)));
+      sink.onEnd();
+    });
+  };
+
+  interface Arrival {
+    tenant: string;
+    rank: number;
+    tokens: number;
+    afterMs: number;
+    deadlineMs: number;
+    leavesAfterMs: number | undefined;
+  }
+
+  const arrival: fc.Arbitrary<Arrival> = fc.record({
+    tenant: fc.constantFrom(...TENANTS),
+    rank: fc.nat(3),
+    tokens: fc.integer({ min: 1, max: 200 }),
+    afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 60 })),
+    deadlineMs: fc.integer({ min: 20, max: 4_000 }),
+    leavesAfterMs: fc.option(fc.integer({ min: 1, max: 500 }), { nil: undefined, freq: 8 }),
+  });
+
+  it('is answered in time to the last caller, with nobody lost and no one before its turn beyond the floors', () => {
+    const config = fc.record({
+      places: fc.integer({ min: 1, max: 4 }),
+      both: fc.boolean(),
+      max: fc.constantFrom(0, 3, 20, 100),
+      ladder: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(arrival, { minLength: 1, maxLength: 120 }),
+        config,
+        (arrivals, { places, both, max, ladder }) => {
+          const { gateway, ask } = world({
+            places,
+            endpoints: both ? [A, B] : [A],
+            route: { queue: { max }, ...(ladder ? { ladder: [{ answer: 'Busy.' }] } : {}) },
+          });
+          const floors = floorsOf([0, 0.1, 0.05, 0.02]);
+          const contested = [0, 0, 0, 0];
+          const early = [0, 0, 0, 0];
+          const judge: Engine = (served) => {
+            const [sent] = [...gateway.path.running]
+              .filter((x) => x.attempt?.startedAt === gateway.time.mono())
+              .slice(-1);
+            const rank = rankOf(sent!.priority);
+            const work = weightOf(sent!.cost);
+            const { line } = sent!.backend!;
+            for (let at = 0; at < 4; at++) if (at === rank || line.waitingAt(at) > 0) contested[at]! += work;
+            if (priorities.some((_, at) => at < rank && line.waitingAt(at) > 0)) {
+              early[rank]! += work;
+              expect(early[rank]).toBeLessThanOrEqual(floors[rank]! * contested[rank]! + 1e-6);
+            }
+            drawn(served);
+          };
+          for (const origin of [A, B]) gateway.engines.set(origin, judge);
+          const callers = arrivals.map((one) => {
+            gateway.time.run(one.afterMs);
+            const caller = ask(one.tenant, priorities[one.rank], { max_tokens: one.tokens }, one.deadlineMs);
+            const since = gateway.time.mono();
+            const state = { one, caller, tookMs: 0, left: false };
+            caller.whenClosed(() => {
+              state.tookMs = gateway.time.mono() - since;
+            });
+            if (one.leavesAfterMs !== undefined)
+              gateway.time.set(one.leavesAfterMs, () => {
+                if (caller.ended) return;
+                state.left = true;
+                caller.leave();
+              });
+            for (const endpoint of gateway.world.endpoints.values())
+              expect(endpoint.inflight).toBeLessThanOrEqual(places);
+            expect(gateway.world.routes.get('chat')!.waiting.count).toBeLessThanOrEqual(max);
+            return state;
+          });
+          gateway.time.run(10_000);
+          for (const { one, caller, tookMs, left } of callers) {
+            if (left) continue;
+            expect(caller.ended).toBe(true);
+            expect([200, 503, 504]).toContain(caller.status);
+            expect(tookMs).toBeLessThanOrEqual(one.deadlineMs + 1);
+            if (caller.status !== 200) expect(stepsOf(gateway, caller).length).toBeGreaterThan(1);
+          }
+          expect(gateway.taken).toEqual(NOTHING);
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it('gives tenants that all ask for too much the same tokens, whatever the size of their requests', () => {
+    fc.assert(
+      fc.property(fc.integer(), fc.integer({ min: 1, max: 5 }), (seed, places) => {
+        const random = seededRandom(seed);
+        const { gateway, ask } = world({ places, route: { queue: { max: 40 }, deadline: '60s' } });
+        gateway.engines.set(A, drawn);
+        const got: Record<string, number> = { flood: 0, calm: 0, other: 0 };
+        const sizes: Record<string, number> = { flood: 60, calm: 90, other: 200 };
+        for (let at = 0; at < 3_000; at++) {
+          for (const tenant of TENANTS) {
+            if (random.next() > 0.2 * places) continue;
+            const tokens = Math.ceil(sizes[tenant]! * (0.5 + random.next()));
+            const caller = ask(tenant, 'standard', { max_tokens: tokens });
+            caller.whenClosed(() => {
+              if (caller.status === 200) got[tenant]! += tokens + 20;
+            });
+          }
+          gateway.time.run(10);
+        }
+        const all = Object.values(got);
+        expect(Math.max(...all) / Math.min(...all)).toBeLessThan(1.2);
+      }),
+      { numRuns: 8 },
+    );
+  });
+});
