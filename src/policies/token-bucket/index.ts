@@ -62,13 +62,13 @@ export class TokenBucket implements Policy<{ asked: number }, boolean, { used: n
   waitMs(asked: number, now: number): number {
     const missing = asked - this.level(now);
     if (missing <= ROUNDING) return 0;
-    return asked > this.#burst + ROUNDING ? Number.POSITIVE_INFINITY : (missing / this.#perSecond) * 1000;
+    return asked > this.#burst + ROUNDING ? Number.POSITIVE_INFINITY : toComeMs(missing, this.#perSecond);
   }
 
   /** Milliseconds until it is full. */
   fullMs(now: number): number {
     const missing = this.#burst - this.level(now);
-    return missing <= ROUNDING ? 0 : (missing / this.#perSecond) * 1000;
+    return missing <= ROUNDING ? 0 : toComeMs(missing, this.#perSecond);
   }
 
   /** Takes what is asked for, where it is there. */
@@ -117,6 +117,11 @@ export class TokenBucket implements Policy<{ asked: number }, boolean, { used: n
 /** Decides again on what was read. */
 export function replayBucket({ asked, there, ...size }: BucketInput): Decision<boolean> {
   return new TokenBucket(size, 0, there).decide({ asked }, 0);
+}
+
+/** To the microsecond, up; what fractions leave over is no microsecond more. */
+function toComeMs(units: number, perSecond: number): number {
+  return Math.ceil((units / perSecond) * 1e6 - 1e-3) / 1000;
 }
 
 function rounded(units: number): number {
