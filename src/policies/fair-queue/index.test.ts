@@ -122,6 +122,16 @@ describe('a fair queue', () => {
     );
   });
 
+  it('guesses well what goes before a newcomer among very many tenants', () => {
+    const queue = new FairQueue<One>();
+    for (let tenant = 0; tenant < 500; tenant++) fill(queue, `t${tenant}`, [10, 10]);
+    for (let turn = 0; turn < 100; turn++) serveNext(queue);
+    // 400 of 500 have an earlier start; the others have had their turn.
+    expect(queue.ahead('new', 1)).toBeGreaterThan(3_500);
+    expect(queue.ahead('new', 1)).toBeLessThan(5_500);
+    expect(queue.ahead('t499', 1)).toBeLessThanOrEqual(queue.work);
+  });
+
   it('knows what goes before a newcomer: never less than what does, when nobody else comes', () => {
     const given = fc.array(fc.record({ tenant: fc.constantFrom(...tenants), work }), { maxLength: 40 });
     fc.assert(

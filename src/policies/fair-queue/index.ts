@@ -1,7 +1,11 @@
 import { Chain, type Link } from '../../kernel/chain.ts';
+import { Heap } from '../../kernel/heap.ts';
 
 /** Tenants that nobody waits for any more are remembered up to so many. */
 const FLOWS_KEPT_MAX = 4096;
+
+/** So many tenants are looked at for a prediction. */
+const LOOKED_AT_MAX = 64;
 
 /** Those of one tenant, in the order in which they came. */
 class Flow<Item> {
@@ -40,7 +44,7 @@ export class FairQueue<Item> {
   work = 0;
   readonly #flows = new Map<string, Flow<Item>>();
   /** Tenants that wait, the one with the earliest start first. */
-  readonly #heap: Flow<Item>[] = [];
+  readonly #heap = new Heap<Flow<Item>>(before);
   /** Virtual time: the start of the last that was served. */
   #virtual = 0;
   #order = 0;
@@ -56,16 +60,14 @@ export class FairQueue<Item> {
     this.length++;
     if (flow.slot < 0) {
       flow.start = Math.max(flow.start, this.#virtual);
-      flow.slot = this.#heap.length;
-      this.#heap.push(flow);
-      this.#rise(flow);
+      this.#heap.add(flow);
     }
     return place;
   }
 
   /** Whose turn it is. */
   get first(): Place<Item> | undefined {
-    return this.#heap[0]?.waiting.first?.item;
+    return this.#heap.first?.waiting.first?.item;
   }
 
   /** It was given what it waited for: its tenant pays with its share. False where it was not waiting. */
@@ -75,7 +77,7 @@ export class FairQueue<Item> {
     if (!this.remove(place)) return false;
     this.#virtual = Math.max(this.#virtual, start);
     flow.start = start + place.work / flow.share;
-    if (flow.slot >= 0) this.#sink(flow);
+    if (flow.slot >= 0) this.#heap.changed(flow);
     return true;
   }
 
@@ -87,25 +89,33 @@ export class FairQueue<Item> {
     this.work -= place.work;
     this.length--;
     if (flow.waiting.length === 0) this.#rest(flow);
-    else this.#sink(flow); // of equal starts the one who came first goes first, and that may have changed
+    else this.#heap.changed(flow); // of equal starts the one who came first goes first, and that may have changed
     return true;
   }
 
   /**
    * Work that would be served before one that `tenant` adds now, at most: its own that waits, and of each other tenant what
-   * starts no later. Costs a look at each tenant that waits.
+   * starts no later. Of many tenants only the first are looked at.
    */
   ahead(tenant: string, share: number): number {
     const mine = this.#flows.get(tenant);
     const own = mine?.work ?? 0;
     const start = Math.max(mine?.start ?? 0, this.#virtual) + own / share;
-    let ahead = own;
-    for (const flow of this.#heap) {
+    let others = 0;
+    let lately = 0;
+    const { items } = this.#heap;
+    const looked = Math.min(items.length, LOOKED_AT_MAX);
+    for (let at = 0; at < looked; at++) {
+      const flow = items[at]!;
       if (flow === mine || flow.start > start) continue;
       const begun = flow.work / flow.waiting.length;
-      ahead += Math.min(flow.work, (start - flow.start) * flow.share + begun);
+      const before = Math.min(flow.work, (start - flow.start) * flow.share + begun);
+      others += before;
+      if (at >= LOOKED_AT_MAX / 2) lately += before;
     }
-    return ahead;
+    // Those further down start no earlier: each is taken to be like the last that were looked at.
+    if (items.length > looked) others += ((items.length - looked) * lately) / (LOOKED_AT_MAX / 2);
+    return Math.min(this.work, own + others);
   }
 
   #flow(tenant: string): Flow<Item> {
@@ -119,49 +129,9 @@ export class FairQueue<Item> {
 
   #rest(flow: Flow<Item>): void {
     flow.work = 0; // sums of fractions leave dust
-    const last = this.#heap.pop()!;
-    const { slot } = flow;
-    flow.slot = -1;
-    if (last !== flow) {
-      this.#heap[slot] = last;
-      last.slot = slot;
-      this.#rise(last);
-      this.#sink(last);
-    }
+    this.#heap.remove(flow);
     if (this.length === 0) this.work = 0;
     if (this.#flows.size > FLOWS_KEPT_MAX) this.#flows.delete(flow.tenant);
-  }
-
-  #rise(flow: Flow<Item>): void {
-    const heap = this.#heap;
-    let { slot } = flow;
-    while (slot > 0) {
-      const above = heap[(slot - 1) >> 1]!;
-      if (!before(flow, above)) break;
-      heap[slot] = above;
-      const up = above.slot;
-      above.slot = slot;
-      slot = up;
-    }
-    heap[slot] = flow;
-    flow.slot = slot;
-  }
-
-  #sink(flow: Flow<Item>): void {
-    const heap = this.#heap;
-    let { slot } = flow;
-    for (;;) {
-      let at = 2 * slot + 1;
-      if (at >= heap.length) break;
-      if (at + 1 < heap.length && before(heap[at + 1]!, heap[at]!)) at++;
-      const below = heap[at]!;
-      if (!before(below, flow)) break;
-      heap[slot] = below;
-      below.slot = slot;
-      slot = at;
-    }
-    heap[slot] = flow;
-    flow.slot = slot;
   }
 }
 
