@@ -29,11 +29,6 @@ const LATER: readonly Later[] = [
     sentence: 'state is kept in SQLite, in the data directory',
   },
   { pattern: 'routes.*.shadow', sentence: 'no copies are sent' },
-  {
-    pattern: 'routes.*.affinity',
-    only: (value) => value === 'prefix',
-    sentence: 'requests are spread as with none',
-  },
   { pattern: 'pipelines.*', sentence: 'it cannot be called' },
 ];
 

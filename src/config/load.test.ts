@@ -142,7 +142,6 @@ store: { url: "postgres://u:p@h/db" }
     const { notices, secrets } = load({ [FILE]: text });
     expect(notices.map(({ path, code }) => [path, code])).toEqual([
       ['store.url', 'no-effect-yet'],
-      ['routes.chat.affinity', 'no-effect-yet'],
     ]);
     expect(secrets['store.url']).toBe('postgres://***@h/db');
   });

@@ -59,6 +59,14 @@ export const REASONS = {
   'target-by-session': '{target} is where this session goes, of {targets} targets.',
   'only-endpoint': '{endpoint} was the only endpoint with a free place.',
   'endpoint-by-session': '{endpoint} is where this session goes, of {endpoints} endpoints.',
+  'prefix-kept':
+    '{endpoint} has the beginning of this prompt, {matched} of {blocks} blocks; {load} tokens were in flight there, {least} at the least busy.',
+  'prefix-placed':
+    'Nobody has enough of the beginning of this prompt ({matched} of {blocks} blocks): {endpoint} is where it belongs; {load} tokens were in flight there, {least} at the least busy.',
+  'prefix-yielded':
+    '{endpoint} has the beginning of this prompt, {matched} of {blocks} blocks, but is too busy: {load} tokens were in flight there, {least} at the least busy.',
+  'prefix-not-placed':
+    'Nobody has enough of the beginning of this prompt ({matched} of {blocks} blocks), and {endpoint}, where it belongs, is busier than others: {load} tokens were in flight there, {least} at the least busy.',
   'less-cost-of-two':
     '{endpoint} cost less of two drawn among {endpoints} endpoints: {first} and {second} tokens in flight[, {firstOthers} and {secondOthers} requests of others][, {firstMs} and {secondMs} for an answer].',
 
@@ -78,6 +86,14 @@ export const REASONS = {
   // Answers that are kept and shared
   'kept-answer': 'The answer was kept: {backend} gave it {ageMs} before to the same request.',
   'single-flight': 'The same request was in the air: this one gets its answer, as {others} before it.',
+  batched:
+    'Went upstream as one with others: {callers} requests with {inputs} inputs, after waiting {waitedMs} for them.',
+  'batch-refused': 'The engine found the joined request of {callers} wrong: each goes by itself.',
+  'batch-unclear':
+    'The answer to the joined request of {callers} could not be taken apart: each goes by itself.',
+  'batch-too-long':
+    'There was no room for the answer to the joined request of {callers}: each goes by itself.',
+  'not-joined': 'There was no room for a joined request of {callers}: each goes by itself.',
 
   // How the answer ended
   committed: 'The answer began: from here on the caller has a part of it.',

@@ -40,6 +40,8 @@ export class Exchange implements Bagged {
   route: Route | undefined;
   /** What keeps it with others, within its tenant; undefined where nothing does. */
   session: string | undefined;
+  /** What beginnings of its prompt are known by, once it was asked for. */
+  beginnings: Uint32Array | undefined;
   traceparent: { traceId: string; flags: string } | undefined;
   /** Monotonic. A whole answer, or the first content of a stream, is due by then. */
   deadlineAt = Number.POSITIVE_INFINITY;

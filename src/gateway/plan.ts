@@ -1,11 +1,14 @@
 import type { Random } from '../kernel/random.ts';
 import type { Reason } from '../policies/contracts.ts';
 import { leastCostOfTwo, readOf } from '../policies/least-cost-of-two/index.ts';
+import type { Holders } from '../policies/prefix-affinity/holders.ts';
+import { prefixAffinity } from '../policies/prefix-affinity/index.ts';
 import { targetByWeight } from '../policies/target-by-weight/index.ts';
 import { LiveChoice } from './choice.ts';
 import { weightOf } from './cost.ts';
 import type { Exchange } from './exchange.ts';
 import { KeptRandom } from './kept-random.ts';
+import { beginningsOf, prefixInput } from './prefix.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Target } from './state/world.ts';
 
@@ -17,6 +20,7 @@ export type Plan =
 
 export interface PlanDeps {
   random: Random;
+  world: { holders: Holders };
 }
 
 /**
@@ -83,7 +87,7 @@ function chooseTarget(x: Exchange, targets: readonly Target[], random: Random, n
 function chooseEndpoint(
   x: Exchange,
   usable: readonly Endpoint[],
-  { random }: PlanDeps,
+  deps: PlanDeps,
   now: number,
   waiting: number,
 ): Endpoint | undefined {
@@ -93,12 +97,35 @@ function chooseEndpoint(
   }
   const roomy = usable.filter((endpoint) => endpoint.hasRoom);
   if (roomy.length === 0) return usable.find((endpoint) => endpoint.take(weightOf(x.cost), waiting));
+  const beginnings = x.route!.settings.affinity === 'prefix' ? beginningsOf(x) : undefined;
+  const endpoint =
+    (beginnings?.length && chooseByPrefix(x, roomy, beginnings, deps, now)) ||
+    chooseOfTwo(x, roomy, deps, now);
+  if (!endpoint.take(weightOf(x.cost), waiting)) return undefined;
+  if (beginnings) deps.world.holders.remember(beginnings, endpoint.hash);
+  return endpoint;
+}
+
+function chooseOfTwo(x: Exchange, roomy: readonly Endpoint[], { random }: PlanDeps, now: number): Endpoint {
   const kept = new KeptRandom(random);
   const input = new LiveChoice(x, roomy, now);
   const decision = leastCostOfTwo.decide(input, now, kept);
-  const endpoint = roomy[decision.choice]!;
   note(x, now, decision.reason, leastCostOfTwo, readOf(input, decision), kept.draws);
-  return endpoint.take(weightOf(x.cost), waiting) ? endpoint : undefined;
+  return roomy[decision.choice]!;
+}
+
+/** undefined: by load alone. */
+function chooseByPrefix(
+  x: Exchange,
+  roomy: readonly Endpoint[],
+  beginnings: Uint32Array,
+  { random, world }: PlanDeps,
+  now: number,
+): Endpoint | undefined {
+  const input = prefixInput(x, roomy, world.holders, beginnings, now);
+  const { choice, reason } = prefixAffinity.decide(input, now, random);
+  note(x, now, reason, prefixAffinity, input, [], 'affinity');
+  return roomy[choice];
 }
 
 function note(
@@ -108,6 +135,7 @@ function note(
   policy: { name: string; version: number },
   input: unknown,
   draws: number[],
+  setting = 'targets',
 ): void {
   x.steps.push({
     at: now - x.startedAt,
@@ -117,6 +145,6 @@ function note(
     policy: `${policy.name}@${policy.version}`,
     input,
     draws,
-    setting: `routes.${x.route!.name}.targets`,
+    setting: `routes.${x.route!.name}.${setting}`,
   });
 }

@@ -5,7 +5,12 @@
 export function hash32(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  hash ^= hash >>> 16;
+  return mix32(hash);
+}
+
+/** Spreads 32 bits so that each depends on all of them; no two inputs give the same. Formula: MurmurHash3's finaliser. */
+export function mix32(bits: number): number {
+  let hash = bits ^ (bits >>> 16);
   hash = Math.imul(hash, 0x85ebca6b);
   hash ^= hash >>> 13;
   hash = Math.imul(hash, 0xc2b2ae35);

@@ -1,6 +1,7 @@
 import type { Random } from '../kernel/random.ts';
 import { coldStart, type StartInput } from './cold-start/index.ts';
 import { leastCostOfTwo, restore } from './least-cost-of-two/index.ts';
+import { type PrefixInput, prefixAffinity } from './prefix-affinity/index.ts';
 import { type RetryTimingInput, retryTiming } from './retry-timing/index.ts';
 import { type TargetInput, targetByWeight } from './target-by-weight/index.ts';
 import { type BucketInput, replayBucket } from './token-bucket/index.ts';
@@ -26,6 +27,13 @@ export const replayable: ReadonlyMap<string, Replayable> = new Map([
     {
       version: targetByWeight.version,
       replay: (input, random) => targetByWeight.decide(input as TargetInput, 0, random),
+    },
+  ],
+  [
+    prefixAffinity.name,
+    {
+      version: prefixAffinity.version,
+      replay: (input, random) => prefixAffinity.decide(input as PrefixInput, 0, random),
     },
   ],
   [

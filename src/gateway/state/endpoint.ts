@@ -1,3 +1,4 @@
+import { hash32 } from '../../kernel/hash.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { GaugeReading } from '../../links/messages.ts';
 import { Breaker, type BreakerObservation } from '../../policies/breaker/index.ts';
@@ -11,6 +12,8 @@ const COOL_MS_MAX = 300_000;
 export class Endpoint {
   /** `BACKEND|ADDRESS` */
   readonly key: string;
+  /** Of the key; never 0. */
+  readonly hash: number;
   readonly backend: string;
   readonly address: string;
   /** Path of the address, without a trailing slash: what the paths of calls are put behind. */
@@ -45,6 +48,7 @@ export class Endpoint {
     this.backend = backend;
     this.address = address;
     this.key = endpointKey(backend, address);
+    this.hash = hash32(this.key) || 1;
     this.basePath = new URL(address).pathname.replace(/\/+$/, '');
     this.transport = transport;
     this.breaker = new Breaker(random);

@@ -9,6 +9,7 @@ import type { Timers } from '../../kernel/timers.ts';
 import type { Readings, Snapshot } from '../../links/messages.ts';
 import { Displacement } from '../../policies/displacement/index.ts';
 import { HedgeBudget } from '../../policies/hedge-budget/index.ts';
+import { Holders } from '../../policies/prefix-affinity/holders.ts';
 import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
 import { type AnswerRules, answerRules } from '../answers/rules.ts';
@@ -79,6 +80,8 @@ export class World {
   tenants: ReadonlyMap<string, TenantSettings> | undefined;
   keys = new KeyRing([]);
   readonly endpoints = new Map<string, Endpoint>();
+  /** Which of them lately had which beginnings of prompts. */
+  readonly holders = new Holders();
   readonly quotas: Quotas;
   readonly #deps: WorldDeps;
   readonly #lines = new Map<string, WaitingLine>();
