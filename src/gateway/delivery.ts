@@ -71,6 +71,10 @@ export class Delivery implements AttemptHost {
     this.#path.addHeaders(x, passed);
     x.caller.open(200, passed);
     this.#path.watchTime(x);
+    if (x.streaming) {
+      const { attempt } = this;
+      attempt.endpoint.began(attempt, x.cost.tokensIn, x.route!.settings.deadline, x.firstContentAt);
+    }
   }
 
   hold(bytes: number): boolean {
@@ -179,6 +183,7 @@ export class Delivery implements AttemptHost {
     const { startedAt, firstContentAt, tokensInFlight, inflight } = attempt;
     const streamed = x.streaming && firstContentAt !== undefined;
     attempt.endpoint.served(
+      attempt,
       {
         firstTokenMs: streamed ? firstContentAt - startedAt : undefined,
         totalMs: now - startedAt,
@@ -189,6 +194,8 @@ export class Delivery implements AttemptHost {
         inflight,
         kind: call.protocol === 'oip' ? 'tensors' : call.kind,
       },
+      x.caller.body.length,
+      x.route!.settings.deadline,
       now,
     );
     const aboutMs = streamed ? firstContentAt - startedAt : now - startedAt;

@@ -6,6 +6,17 @@ const limits = z
     concurrency: whole(1, 100_000)
       .default(256)
       .describe('Requests at once at one endpoint: a hard cap, never exceeded by all workers together.'),
+    adaptive: z
+      .literal(['knee', 'target', 'gradient2', 'vegas', 'aimd', 'off'], {
+        error: 'expected knee, target, gradient2, vegas, aimd or off',
+      })
+      .optional()
+      .describe(
+        'What moves the limit of an endpoint below that cap. Default: `target` where `firstToken` is given, else `knee`; `off`: the cap alone.',
+      ),
+    firstToken: duration
+      .optional()
+      .describe('Within which 19 of 20 streams are to have their first token, from sending them.'),
   })
   .prefault({});
 
@@ -131,7 +142,9 @@ const oip = z.strictObject({ engine: z.literal(OIP_ENGINES).describe('What serve
 const idleStop = duration
   .refine((ms) => ms > 0, 'expected more than 0')
   .optional()
-  .describe('A host without requests for so long is stopped; the next request wakes it. Default: it runs on.');
+  .describe(
+    'A host without requests for so long is stopped; the next request wakes it. Default: it runs on.',
+  );
 
 const local = z.strictObject({
   engine: z.literal('local').describe('What serves the model.'),

@@ -241,6 +241,10 @@ export class Attempt implements UpstreamSink {
     const now = this.#clock.mono();
     if (!this.#lingers) this.#countTime(now);
     this.endpoint.observe({ kind, trial: this.trial }, now);
+    if (kind !== 'success' && this.firstContentAt === undefined) {
+      const { call, route } = this.#x;
+      this.endpoint.cutOff(this, call!.stream, route!.settings.deadline, now);
+    }
     this.#host.over(this);
   }
 }

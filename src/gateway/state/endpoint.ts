@@ -1,8 +1,11 @@
+import type { BackendSettings } from '../../config/schema/index.ts';
 import { hash32 } from '../../kernel/hash.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { GaugeReading } from '../../links/messages.ts';
 import { Breaker, type BreakerObservation } from '../../policies/breaker/index.ts';
+import { PeakEwma } from '../../policies/peak-ewma/index.ts';
 import type { Leases, ServedSample, Transport } from '../contracts.ts';
+import { AdaptiveLimit, type Sent } from './adaptive-limit.ts';
 import { EngineGauge } from './engine-gauge.ts';
 
 /** The longest that an engine's `retry-after` is believed. */
@@ -23,8 +26,14 @@ export class Endpoint {
   opened: string;
   readonly breaker: Breaker;
   readonly #leases: Leases;
-  /** Set by control's probes; passive health stands beside it. */
-  unwell = false;
+  /** Times of late, milliseconds: of streams to their first token, of other answers to their end. */
+  readonly speed = { firstToken: new PeakEwma(), whole: new PeakEwma() };
+  /** Its limit has grown. */
+  onGrown: (() => void) | undefined;
+  #adaptive: AdaptiveLimit | undefined;
+  /** What the adaptive limit was made for, so that a change is seen. */
+  #adapted = '';
+  #unwell = false;
   /** The end of the later of its cool-downs. */
   coolUntil = 0;
   /** The snapshot no longer names it: it ends with its last request. */
@@ -55,17 +64,39 @@ export class Endpoint {
     this.#leases = leases;
   }
 
+  /** Set by control's probes; passive health stands beside it. */
+  get unwell(): boolean {
+    return this.#unwell;
+  }
+
+  set unwell(unwell: boolean) {
+    if (this.#unwell && !unwell) this.#adaptive?.restart();
+    this.#unwell = unwell;
+  }
+
+  /** What moves its limit below the cap; what was learned is kept where that is as it was. */
+  adapt({ adaptive, firstToken }: BackendSettings['limits']): void {
+    const name = adaptive ?? (firstToken === undefined ? 'knee' : 'target');
+    const adapted = `${name} ${firstToken}`;
+    if (adapted === this.#adapted) return;
+    this.#adapted = adapted;
+    this.#adaptive = name === 'off' ? undefined : new AdaptiveLimit(name, firstToken);
+  }
+
   get inflight(): number {
     return this.#leases.used(this.key);
   }
 
-  /** Units that this worker holds: how many requests it may have here at once. */
+  /** Requests of usual size that this worker may have here at once. */
   get limit(): number {
-    return this.#leases.held(this.key);
+    const held = this.#leases.held(this.key);
+    return this.#adaptive ? Math.min(held, this.#adaptive.requests) : held;
   }
 
   get hasRoom(): boolean {
-    return this.inflight < this.limit;
+    const { inflight } = this;
+    if (inflight >= this.#leases.held(this.key)) return false;
+    return this.#adaptive === undefined || this.#adaptive.hasRoom(this.tokensInFlight, inflight);
   }
 
   /**
@@ -73,26 +104,66 @@ export class Endpoint {
    * this one included.
    */
   take(tokens: number, waiting: number): boolean {
+    const adaptive = this.#adaptive;
+    if (adaptive !== undefined && !adaptive.hasRoom(this.tokensInFlight, this.inflight)) return false;
     if (!this.#leases.take(this.key, waiting)) return false;
     this.tokensInFlight += tokens;
+    adaptive?.took(tokens);
     this.gauge?.sent(this.inflight);
     return true;
   }
 
   /** Gives the place back. */
   give(tokens: number): void {
-    this.tokensInFlight -= tokens;
     this.#leases.give(this.key);
+    // Sums of fractions leave a little behind.
+    this.tokensInFlight = this.inflight === 0 ? 0 : this.tokensInFlight - tokens;
   }
 
   /** The engine's own load was read anew. */
   gauged(reading: GaugeReading, now: number): void {
     this.gauge ??= new EngineGauge();
     this.gauge.read(reading, this.inflight, now);
+    const { waiting, running } = reading;
+    if (waiting === undefined || !this.gauge.isFresh(now)) return;
+    this.#adaptive?.gauged(waiting, running ?? this.inflight, this.tokensInFlight, now);
   }
 
-  /** An attempt was answered whole: what it took. */
-  served(_sample: ServedSample, _now: number): void {}
+  /** The first content of a stream has come; `deadlineMs` is its route's. */
+  began(sent: Sent, tokensIn: number, deadlineMs: number, now: number): void {
+    this.speed.firstToken.observe(now - sent.startedAt, now);
+    const adaptive = this.#adaptive;
+    if (adaptive === undefined) return;
+    const before = adaptive.tokens;
+    adaptive.firstToken(sent, tokensIn, deadlineMs, this.#isCapped(sent), now);
+    if (adaptive.tokens > before) this.onGrown?.();
+  }
+
+  /** An attempt was answered whole: what it took. `bytes` is the size of what was sent. */
+  served(sent: Sent, sample: ServedSample, bytes: number, deadlineMs: number, now: number): void {
+    const { firstTokenMs, totalMs, tokensIn, tokensOut, kind } = sample;
+    const adaptive = this.#adaptive;
+    if (firstTokenMs !== undefined) {
+      adaptive?.streamed(totalMs);
+      return;
+    }
+    this.speed.whole.observe(totalMs, now);
+    if (adaptive === undefined) return;
+    const before = adaptive.tokens;
+    const sizeIn = kind === 'tensors' ? bytes : tokensIn;
+    adaptive.whole(sent, sizeIn, tokensOut, deadlineMs, this.#isCapped(sent), now);
+    if (adaptive.tokens > before) this.onGrown?.();
+  }
+
+  /** An attempt ended before it gave anything. */
+  cutOff(sent: Sent, streamed: boolean, deadlineMs: number, now: number): void {
+    this.#adaptive?.cutOff(sent, deadlineMs, streamed, now);
+  }
+
+  /** The cap was binding when it was sent. */
+  #isCapped({ inflight }: Sent): boolean {
+    return inflight >= this.#leases.held(this.key);
+  }
 
   /** Milliseconds until it may be used; 0 when it may now, Infinity when nobody knows. */
   waitMs(now: number): number {
@@ -105,10 +176,13 @@ export class Endpoint {
   /** The engine asked to be left alone; of two such wishes the later end counts. */
   cool(ms: number, now: number): void {
     this.coolUntil = Math.max(this.coolUntil, now + Math.min(ms, COOL_MS_MAX));
+    this.#adaptive?.dropped(this.tokensInFlight, now);
   }
 
   observe(observation: BreakerObservation, now: number): void {
+    const before = this.breaker.state;
     this.breaker.observe(observation, now);
+    if (before !== 'closed' && this.breaker.state === 'closed') this.#adaptive?.restart();
   }
 
   state(now: number): 'well' | 'cooling' | 'open' | 'half-open' | 'unwell' {

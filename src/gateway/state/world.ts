@@ -292,6 +292,8 @@ export class World {
       key,
       () => new Endpoint(backend, address, opened, open(), leases, random),
     );
+    endpoint.adapt(settings.limits);
+    endpoint.onGrown ??= () => this.#wakeByName(backend);
     if (endpoint.opened !== opened) {
       endpoint.transport.close(); // requests on their way go on
       endpoint.transport = open();

@@ -1,0 +1,200 @@
+import type { LimitController, LimitSample } from '../../policies/limit-contract.ts';
+import { type ControllerName, limitController } from '../../policies/limit-controllers.ts';
+import { SizeFloors } from '../../policies/size-floors/index.ts';
+
+/** Requests that an endpoint may have of which nothing is known yet, and one that has just come back. */
+const REQUESTS_FIRST = 20;
+const REQUESTS_BACK = 4;
+/** Weight of a new request in the mean size, and of a new answer in the mean time. */
+const UNIT_WEIGHT = 0.05;
+const TOTAL_WEIGHT = 0.1;
+/** Share of the limit in use from which it is taken to be binding. */
+const BINDING = 0.92;
+/** Shares of the route's deadline: for the first token of a stream, the rest being for the queue; and for a whole answer. */
+const STREAM_SHARE = 0.5;
+const WHOLE_SHARE = 0.9;
+/** Without a target of its own an answer may take this many times what its size takes at least, or so much longer. */
+const FLOORS_MAX = 3;
+const LONGER_MS = 100;
+/** An answer is too late for want of room only where waiting is a good part of it. */
+const WAITS_MIN = 1.5;
+/** Streams of late, milliseconds: while there are, whole answers are not what the limit follows. */
+const STREAMS_MS = 10_000;
+/** A gauge that says that requests wait in the engine: so many readings in a row, of at least this share of the running. */
+const WAITING_READINGS = 2;
+const WAITING_SHARE = 0.15;
+/** Refusals of an engine come in flocks; one a while is counted. */
+const DROP_EVERY_MS = 250;
+
+/** What is known of an attempt once it is sent. */
+export interface Sent {
+  readonly startedAt: number;
+  /** In flight when it was sent, itself included: reckoned tokens, and requests. */
+  readonly tokensInFlight: number;
+  readonly inflight: number;
+}
+
+/** The adaptive limit of one endpoint for one worker: feeds a controller with answers made comparable. */
+export class AdaptiveLimit {
+  readonly #controller: LimitController;
+  readonly #firstTokenMs: number | undefined;
+  readonly #first = new SizeFloors(false);
+  #whole: SizeFloors | undefined;
+  /** Mean units of a request; 0 before the first. */
+  #unit = 0;
+  /** Mean time of a stream. */
+  #totalMs: number | undefined;
+  #firstSentAt = 0;
+  #streamAt = Number.NEGATIVE_INFINITY;
+  #requestsFirst = REQUESTS_FIRST;
+  #droppedAt = Number.NEGATIVE_INFINITY;
+  #waitingReadings = 0;
+  /** Used again for each answer. */
+  readonly #sample: LimitSample = {
+    sentAt: 0,
+    whole: false,
+    ratio: 1,
+    excess: 0,
+    held: 1,
+    share: 0,
+    allowedPart: 0,
+    inFlight: 0,
+    unit: 1,
+    saturated: false,
+  };
+
+  constructor(name: ControllerName, firstTokenMs: number | undefined) {
+    this.#controller = limitController(name);
+    this.#firstTokenMs = firstTokenMs;
+  }
+
+  /** Whether one more may be sent: the last one may go beyond the limit, so that a large one finds its turn too. */
+  hasRoom(tokens: number, requests: number): boolean {
+    if (requests === 0 || tokens < this.#controller.limit) return true;
+    return this.#controller.starting && requests < this.#requestsFirst;
+  }
+
+  /** A request of so many tokens was let in. */
+  took(tokens: number): void {
+    this.#unit = this.#unit === 0 ? tokens : this.#unit + UNIT_WEIGHT * (tokens - this.#unit);
+  }
+
+  /** Tokens in flight. */
+  get tokens(): number {
+    return this.#controller.limit;
+  }
+
+  /** The limit in requests of usual size, not below 1. */
+  get requests(): number {
+    const { limit, starting } = this.#controller;
+    const requests = this.#unit === 0 ? 0 : Math.ceil(limit / this.#unit);
+    return Math.max(starting ? this.#requestsFirst : 1, requests);
+  }
+
+  /** Places of usual size that are free; 0 only where there is no room. */
+  free(tokens: number, requests: number): number {
+    if (!this.hasRoom(tokens, requests)) return 0;
+    const { limit, starting } = this.#controller;
+    const byTokens = this.#unit === 0 ? 1 : Math.ceil((limit - tokens) / this.#unit);
+    return Math.max(1, byTokens, starting ? this.#requestsFirst - requests : 0);
+  }
+
+  /** The first content of a stream has come. `deadlineMs`: of its route. */
+  firstToken(sent: Sent, tokensIn: number, deadlineMs: number, capped: boolean, now: number): void {
+    const latency = now - sent.startedAt;
+    const floor = this.#first.observe(latency, tokensIn, 0, now);
+    if (this.#firstSentAt === 0) this.#firstSentAt = sent.startedAt;
+    this.#streamAt = now;
+    const held = Math.max(latency, this.#totalMs ?? now - this.#firstSentAt, 1e-3);
+    const allowed = this.#firstTokenMs ?? Math.min(STREAM_SHARE * deadlineMs, this.#relative(floor));
+    this.#sample.whole = false;
+    this.#tell(sent, latency, floor, latency - floor, held, allowed, capped, now);
+  }
+
+  /** A stream came to its end. */
+  streamed(totalMs: number): void {
+    this.#totalMs = mean(this.#totalMs, totalMs);
+  }
+
+  /** A whole answer has come. Sizes in tokens; of tensors, bytes in and one out. */
+  whole(sent: Sent, sizeIn: number, sizeOut: number, deadlineMs: number, capped: boolean, now: number): void {
+    if (now - this.#streamAt < STREAMS_MS) return;
+    this.#whole ??= new SizeFloors(true);
+    const latency = now - sent.startedAt;
+    const per = Math.max(1, sizeOut);
+    const floor = per * this.#whole.observe(latency / per, sizeIn, sizeOut, now);
+    const ratio = latency / Math.max(floor, 1e-3);
+    const allowed = Math.min(WHOLE_SHARE * deadlineMs, this.#relative(floor));
+    this.#sample.whole = true;
+    this.#tell(sent, latency, floor, ratio - 1, Math.max(ratio, 1e-3), allowed, capped, now);
+  }
+
+  /** It was broken off before it gave anything: it took at least so long. */
+  cutOff(sent: Sent, deadlineMs: number, streamed: boolean, now: number): void {
+    const latency = now - sent.startedAt;
+    const allowed = streamed ? (this.#firstTokenMs ?? STREAM_SHARE * deadlineMs) : WHOLE_SHARE * deadlineMs;
+    if (latency <= allowed) return;
+    const held = streamed ? Math.max(latency, this.#totalMs ?? 0) : 1;
+    this.#sample.whole = !streamed;
+    // How much of it was waiting nobody knows: half is said.
+    this.#tell(sent, latency, latency / 2, streamed ? latency : 1, held, allowed, false, now);
+  }
+
+  /** The engine had no room for one. */
+  dropped(tokens: number, now: number): void {
+    if (now - this.#droppedAt < DROP_EVERY_MS) return;
+    this.#droppedAt = now;
+    this.#controller.dropped(tokens, 0.1, now);
+  }
+
+  /** A fresh reading of the engine's own gauges. */
+  gauged(waiting: number, running: number, tokens: number, now: number): void {
+    if (waiting <= Math.max(1, WAITING_SHARE * running)) {
+      this.#waitingReadings = 0;
+      return;
+    }
+    this.#waitingReadings++;
+    if (this.#waitingReadings < WAITING_READINGS) return;
+    this.#controller.dropped(tokens, waiting / (waiting + running), now);
+  }
+
+  /** The endpoint is back: few at first, so that nobody's flock stamps it out again. */
+  restart(): void {
+    this.#requestsFirst = REQUESTS_BACK;
+    this.#controller.restart(REQUESTS_BACK * Math.max(1, this.#unit));
+  }
+
+  #relative(floor: number): number {
+    if (this.#controller.name === 'knee') return Number.POSITIVE_INFINITY;
+    return Math.max(FLOORS_MAX * floor, floor + LONGER_MS);
+  }
+
+  #tell(
+    sent: Sent,
+    latency: number,
+    floor: number,
+    excess: number,
+    held: number,
+    allowed: number,
+    capped: boolean,
+    now: number,
+  ): void {
+    const sample = this.#sample;
+    const { tokensInFlight, inflight } = sent;
+    const late = latency > allowed && latency > WAITS_MIN * floor;
+    sample.sentAt = sent.startedAt;
+    sample.ratio = latency / Math.max(floor, 1e-3);
+    sample.excess = excess;
+    sample.held = held;
+    sample.share = late ? latency / allowed : Math.min(1, latency / allowed);
+    sample.allowedPart = allowed / Math.max(latency, this.#totalMs ?? latency);
+    sample.inFlight = tokensInFlight;
+    sample.unit = Math.max(1, this.#unit);
+    sample.saturated = capped || !this.hasRoom(tokensInFlight / BINDING, inflight / BINDING);
+    this.#controller.observe(sample, now);
+  }
+}
+
+function mean(before: number | undefined, value: number): number {
+  return before === undefined ? value : before + TOTAL_WEIGHT * (value - before);
+}

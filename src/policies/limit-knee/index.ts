@@ -1,0 +1,136 @@
+import type { LimitController, LimitSample } from '../limit-contract.ts';
+import { FirstTokens } from './first-tokens.ts';
+import { Side, spreadOf, waitsOf } from './side.ts';
+import { WholeAnswers } from './whole-answers.ts';
+
+/** Answers under a binding limit that an epoch is judged on: while it grows fast, and afterwards. */
+const SAMPLES_START = 8;
+const SAMPLES = 16;
+const SAMPLES_MIN = 6;
+/** Requests below which late answers do not bring the limit. */
+const REQUESTS_MIN = 2;
+/** An epoch lasts no longer, so that what is compared is not hours apart. */
+const EPOCH_MS_MAX = 10_000;
+/** While it grows fast: by how much, and the share of what was added that only waits at which that ends. */
+const GROWTH_START = 2;
+const WAITS_START_MAX = 0.5;
+const SPREAD_MIN = 0.1;
+/** Share of answers that come too late, and how many at least, at which the limit is cut. */
+const LATE_SHARE_MAX = 0.1;
+const LATE_MIN = 2;
+const CUT_MIN = 0.05;
+const CUT_MAX = 0.5;
+/** For how long a limit at which answers came too late is remembered. */
+const CEILING_MS = 10_000;
+
+/**
+ * The fewest units in flight that give nearly all the throughput there is. It asks of every further unit whether it adds
+ * throughput or only waits: a batch that grows slower is not congestion as long as more comes out of it.
+ */
+export class KneeLimit implements LimitController {
+  readonly name = 'knee';
+  readonly version = 1;
+  starting = true;
+  limit = 0;
+  #base = 0;
+  #ceiling = Number.POSITIVE_INFINITY;
+  #ceilingAt = 0;
+  #epochAt = 0;
+  #count = 0;
+  #late = 0;
+  #over = 0;
+  readonly #epoch = new Side();
+  readonly #kept = new Side();
+  readonly #firstTokens = new FirstTokens();
+  readonly #wholeAnswers = new WholeAnswers();
+
+  observe(sample: LimitSample, now: number): void {
+    if (sample.sentAt < this.#epochAt) return;
+    this.#count++;
+    if (sample.share > 1) {
+      this.#late++;
+      this.#over += (sample.share - 1) * sample.allowedPart;
+    }
+    if (sample.saturated) this.#epoch.add(sample);
+    if (this.#late >= LATE_MIN && this.#late >= LATE_SHARE_MAX * Math.max(this.#count, SAMPLES)) {
+      this.#cut(Math.max(sample.inFlight, REQUESTS_MIN * sample.unit), this.#over / this.#late, now);
+      this.limit = this.#base = Math.max(this.#base, REQUESTS_MIN * sample.unit);
+    } else if (this.#epoch.count >= this.#samplesOf(sample)) {
+      if (this.starting) this.#start(now);
+      else this.#settle(sample.whole, now);
+    } else if (now - this.#epochAt > EPOCH_MS_MAX) this.#begin(now);
+  }
+
+  /** A small limit has not many answers: two for each place do. */
+  #samplesOf({ inFlight, unit }: LimitSample): number {
+    if (this.starting) return SAMPLES_START;
+    return Math.max(SAMPLES_MIN, Math.min(SAMPLES, (2 * inFlight) / unit));
+  }
+
+  dropped(inFlight: number, part: number, now: number): void {
+    this.#cut(inFlight, part, now);
+  }
+
+  restart(units: number): void {
+    this.starting = true;
+    this.#base = this.limit = Math.min(this.limit, units);
+    this.#ceiling = Number.POSITIVE_INFINITY;
+    this.#kept.clear();
+    this.#begin(this.#epochAt);
+  }
+
+  /** Doubles until what is added waits. */
+  #start(now: number): void {
+    const [before, after] = [this.#kept, this.#epoch];
+    const grown = before.count > 0 && spreadOf(before, after) > SPREAD_MIN;
+    if (grown && waitsOf(before, after) > WAITS_START_MAX) {
+      const wait = (after.excess - before.excess) / after.held;
+      this.starting = false;
+      this.#base = Math.max(before.inFlight, after.inFlight * (1 - Math.min(1, wait)));
+      this.#forget();
+    } else {
+      this.#base = Math.min(after.inFlight * GROWTH_START, this.#ceilingNow(now));
+      before.clear();
+      before.addAll(after);
+      this.limit = this.#base;
+    }
+    this.#begin(now);
+  }
+
+  #settle(whole: boolean, now: number): void {
+    const next = whole
+      ? this.#wholeAnswers.next(this.#base, this.#epoch)
+      : this.#firstTokens.next(this.#base, this.#epoch, this.#kept);
+    this.#base = Math.min(next, Math.max(this.#base, this.#ceilingNow(now)));
+    const swing = whole ? this.#wholeAnswers.swing : -this.#firstTokens.dip;
+    this.limit = this.#base * (1 + swing);
+    this.#begin(now);
+  }
+
+  #cut(inFlight: number, over: number, now: number): void {
+    this.starting = false;
+    const from = Math.min(this.limit, inFlight);
+    this.#ceiling = from;
+    this.#ceilingAt = now;
+    this.#base = from * (1 - Math.max(CUT_MIN, Math.min(CUT_MAX, over)));
+    this.#forget();
+    this.#begin(now);
+  }
+
+  /** What it may grow to: a little less than what was too much a little while ago. */
+  #ceilingNow(now: number): number {
+    return now - this.#ceilingAt < CEILING_MS ? this.#ceiling * (1 - CUT_MIN) : Number.POSITIVE_INFINITY;
+  }
+
+  #forget(): void {
+    this.#firstTokens.forget();
+    this.#wholeAnswers.forget();
+    this.limit = this.#base;
+  }
+
+  #begin(now: number): void {
+    this.#epochAt = now;
+    this.#count = this.#late = this.#over = 0;
+    this.#epoch.clear();
+  }
+}

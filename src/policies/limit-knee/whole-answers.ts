@@ -1,0 +1,77 @@
+import { Side, spreadOf, waitsOf } from './side.ts';
+
+/** Of what is added, the share that only waits from which more is not worth it. */
+const WAITS_MAX = 0.85;
+/** Standard errors by which a figure has to differ from the bound to be acted on; pairs of epochs that are added up. */
+const ERRORS = 1.5;
+const PAIRS_MAX = 8;
+/** The limit swings by this share about its base, so that what more would bring can be seen. */
+const SWING = 0.08;
+/** The first step after a change of direction, by how much the next in the same direction is longer, and the longest. */
+const STEP = 0.06;
+const STEP_GROWTH = 1.6;
+const UP_MAX = 0.5;
+const DOWN_MAX = 0.15;
+
+/**
+ * Moves the limit by the time of whole answers, which grows with the batch long before anything waits: the limit swings
+ * about its base, and where nearly all of what is added only waits there is nothing more to be had.
+ */
+export class WholeAnswers {
+  /** How far the coming epoch is above (or below) the base. */
+  swing = 0;
+  readonly #lower = new Side();
+  readonly #upper = new Side();
+  #pairs = 0;
+  #step = STEP;
+  #rising = true;
+
+  /** The next base. */
+  next(base: number, epoch: Side): number {
+    if (this.swing <= 0) {
+      this.#lower.addAll(epoch);
+      this.swing = SWING;
+      return base;
+    }
+    this.#upper.addAll(epoch);
+    this.swing = -SWING;
+    this.#pairs++;
+    return base * this.#judge();
+  }
+
+  forget(): void {
+    this.#step = STEP;
+    this.#begin();
+  }
+
+  #judge(): number {
+    const [lower, upper] = [this.#lower, this.#upper];
+    const spread = spreadOf(lower, upper);
+    if (spread > SWING / 2) {
+      const waits = waitsOf(lower, upper);
+      const error = (Math.sqrt(lower.error2 + upper.error2) / upper.held / spread) * ERRORS;
+      if (waits + error < WAITS_MAX) return this.#move(true);
+      if (waits - error > WAITS_MAX) return this.#move(false);
+    }
+    if (this.#pairs >= PAIRS_MAX) {
+      this.#pairs /= 2;
+      lower.scale(0.5);
+      upper.scale(0.5);
+    }
+    return 1;
+  }
+
+  #move(up: boolean): number {
+    this.#step = up === this.#rising ? Math.min(this.#step * STEP_GROWTH, up ? UP_MAX : DOWN_MAX) : STEP;
+    this.#rising = up;
+    this.#begin();
+    return up ? 1 + this.#step : 1 - this.#step;
+  }
+
+  #begin(): void {
+    this.#lower.clear();
+    this.#upper.clear();
+    this.#pairs = 0;
+    this.swing = -SWING;
+  }
+}
