@@ -111,7 +111,7 @@ function addLists(app: App, surface: Surface): void {
     path: string,
     item: Item,
     summary: string,
-    all: () => { name: string }[],
+    all: () => { name: string }[] | Promise<{ name: string }[]>,
   ) =>
     app.openapi(
       createRoute({
@@ -121,7 +121,7 @@ function addLists(app: App, surface: Surface): void {
         request: { query: schemas.pageQuery },
         responses: { 200: json(pageOf(item), 'One page, sorted by name.'), ...errors },
       }),
-      (c) => c.json(page(all(), ({ name }) => name, c.req.valid('query')) as never, 200),
+      async (c) => c.json(page(await all(), ({ name }) => name, c.req.valid('query')) as never, 200),
     );
   list('/api/v1/routes', schemas.routeSchema, 'Routes.', () => surface.routes());
   list('/api/v1/backends', schemas.backendSchema, 'Backends and their endpoints.', () => surface.backends());

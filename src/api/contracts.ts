@@ -33,7 +33,7 @@ export interface Surface {
   metrics(): Promise<string>;
   routes(): z.infer<typeof schemas.routeSchema>[];
   backends(): z.infer<typeof schemas.backendSchema>[];
-  tenants(): z.infer<typeof schemas.tenantSchema>[];
+  tenants(): Promise<z.infer<typeof schemas.tenantSchema>[]>;
   models(): z.infer<typeof schemas.modelSchema>[];
   config(): Config;
   /** A part of a configuration, YAML or JSON: checked whole and put whole; a fault refuses all of it. `actor` is who asks, such as `operator` or `token:ann`. */

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { quotaSchema } from './status-schema.ts';
 
 /** What the management API takes and gives. The OpenAPI document at /api/openapi.json is made from these. */
 
@@ -117,6 +118,7 @@ export const tenantSchema = z
     priority: z.string(),
     routes: z.array(z.string()).nullable().describe('null: every one.'),
     limits: z.record(z.string(), z.unknown()),
+    left: z.array(quotaSchema.omit({ tenant: true })).describe('What is left of its limits now.'),
     keys: z.number().int().describe('Live keys, those of the file included.'),
   })
   .openapi('Tenant');

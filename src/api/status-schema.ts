@@ -45,6 +45,15 @@ const notice = z.object({
   message: z.string(),
 });
 
+export const quotaSchema = z.object({
+  tenant: z.string(),
+  route: z.string().nullable().describe('null: all its routes together.'),
+  kind: z.enum(['requests', 'tokens', 'concurrency']),
+  max: z.number().describe('The most at once.'),
+  left: z.number().describe('What may be used now; below 0 where more was used than there was.'),
+  fullMs: z.number().optional().describe('Of a rate: until all is there again.'),
+});
+
 export const statusSchema = z
   .object({
     at: z.string().describe('ISO 8601.'),
@@ -101,6 +110,7 @@ export const statusSchema = z
         host: host.optional(),
       }),
     ),
+    quotas: z.array(quotaSchema).describe('What tenants are held to.'),
     ledger: z.object({
       events: z.number().int(),
       bytes: z.number().int(),

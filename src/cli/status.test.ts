@@ -30,6 +30,7 @@ const well: Status = {
       endpoints: [{ endpoint: 'http://a/v1', state: 'well', probe: 'well', inflight: 3, limit: 8 }],
     },
   ],
+  quotas: [],
   ledger: { events: 12, bytes: 2048, oldest: '2026-01-01T00:00:00.000Z' },
 };
 
@@ -75,7 +76,13 @@ test('what is wrong stands first, and what waits or has no effect is said', () =
           ...well.backends[0]!,
           backend: 'near',
           endpoints: [],
-          host: { backend: 'near', state: 'starting', note: 'fetching 40 %', startingMs: 2000, expectedMs: 9000 },
+          host: {
+            backend: 'near',
+            state: 'starting',
+            note: 'fetching 40 %',
+            startingMs: 2000,
+            expectedMs: 9000,
+          },
         },
       ],
       configuration: {
@@ -105,4 +112,16 @@ test('colours change no column', () => {
   const coloured = statusText(well, true);
   expect(coloured).toContain('\u001b[32mwell\u001b[0m');
   expect(stripVTControlCharacters(coloured)).toBe(statusText(well, false));
+});
+
+test('what tenants may use is shown where they are limited', () => {
+  const web = { tenant: 'web', max: 600 };
+  const quotas: Status['quotas'] = [
+    { ...web, route: 'chat', kind: 'tokens', left: 550, fullMs: 5000 },
+    { ...web, route: null, kind: 'concurrency', left: 0 },
+  ];
+  const text = statusText({ ...well, quotas }, false);
+  expect(text).toMatch(/TENANT +ROUTE +LIMIT +LEFT +AT MOST +ALL AGAIN IN/);
+  expect(text).toMatch(/web +chat +tokens +550 +600 +5s/);
+  expect(text).toMatch(/web +- +concurrency +0 +600 +-/);
 });

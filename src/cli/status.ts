@@ -43,6 +43,7 @@ export function statusText(status: Status, colour: boolean): string {
     summary(status, paint),
     section('Routes', routes(status, paint), paint),
     section('Backends', backends(status, paint), paint),
+    section('Limits', quotas(status), paint),
     section('Workers', workers(status, paint), paint),
     section('Changed live', overlays(status), paint),
     section('Waits for a restart', status.configuration.restart.join('\n'), paint),
@@ -105,6 +106,19 @@ function startOf(host: Status['backends'][number]['host']): string {
   if (host.startingMs < 0) return ` again in ${formatDuration(-host.startingMs)}`;
   const of = host.expectedMs === undefined ? '' : ` of ${formatDuration(host.expectedMs)}`;
   return ` for ${formatDuration(host.startingMs)}${of}`;
+}
+
+function quotas({ quotas }: Status): string {
+  if (quotas.length === 0) return '';
+  const rows = quotas.map(({ tenant, route, kind, left, max, fullMs }) => [
+    tenant,
+    route ?? '-',
+    kind,
+    left,
+    max,
+    fullMs === undefined ? '-' : formatDuration(fullMs),
+  ]);
+  return table(['TENANT', 'ROUTE', 'LIMIT', 'LEFT', 'AT MOST', 'ALL AGAIN IN'], rows);
 }
 
 function workers({ workers }: Status, paint: Paint): string {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { settingsSchema } from '../config/schema/index.ts';
 import type { WorkerState } from '../links/messages.ts';
 import type { GatewayPeer } from './gateways.ts';
@@ -48,6 +48,7 @@ function gathered(more: Partial<Gathered> = {}): Gathered {
     standings: { near: { state: 'running' } },
     endpoints: { b1: [A], near: ['http://near/v1'] },
     health: {},
+    rates: new Map(),
     gauges: {},
     ledger: { events: 1, bytes: 2, trouble: undefined, lost: 0 },
     ...more,
@@ -132,4 +133,32 @@ test('what is wrong is told in words, workers and routes first', () => {
     'configuration-refused',
   ]);
   expect(trouble[4]?.message).toBe('The host of backend near does not serve yet: fetching 40 %.');
+});
+
+describe('what is left of limits', () => {
+  const limits = { requests: '4/min', concurrency: 2, routes: { chat: { tokens: '600/min' } } };
+  const limited = (workers: number) =>
+    settingsSchema.parse({ gateway: { workers }, tenants: { web: { limits }, free: {} } });
+  const keys = { requests: '|web|requests', tokens: '|web|chat|tokens', slots: '|web' };
+  const state = (slots: number) => ({
+    quotas: { rates: { [keys.requests]: 1.5 }, slots: { [keys.slots]: slots } },
+  });
+  const rates = new Map([
+    [keys.requests, -2],
+    [keys.tokens, 599.5],
+  ]);
+
+  test('several workers share rates through control, and slots are used in each', () => {
+    const workers = [worker(0, state(1)), worker(1, state(0)), worker(2, undefined)];
+    expect(statusOf(gathered({ settings: limited(3), workers, rates })).quotas).toEqual([
+      { tenant: 'web', route: null, kind: 'requests', max: 4, left: -2, fullMs: 90_000 },
+      { tenant: 'web', route: 'chat', kind: 'tokens', max: 600, left: 599, fullMs: 50 },
+      { tenant: 'web', route: null, kind: 'concurrency', max: 2, left: 1 },
+    ]);
+  });
+
+  test('a worker that is the only one knows its rates itself', () => {
+    const { quotas } = statusOf(gathered({ settings: limited(1), workers: [worker(0, state(2))], rates }));
+    expect(quotas.map(({ left }) => left)).toEqual([1, 599, 0]);
+  });
 });

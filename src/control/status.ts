@@ -3,6 +3,7 @@ import type { BackendSettings, RouteSettings, Settings } from '../config/schema/
 import type { HostReading, WorkerState } from '../links/messages.ts';
 import type { GatewayPeer } from './gateways.ts';
 import type { HostPeer } from './hosts.ts';
+import { quotasLeft } from './quota/left.ts';
 import type { KnownGauge } from './scraping/engine-gauges.ts';
 
 /** What a status is made of, gathered at one moment. */
@@ -19,6 +20,8 @@ export interface Gathered {
   endpoints: Record<string, string[]>;
   /** By `BACKEND|ADDRESS`, what probes say. */
   health: Record<string, 'well' | 'unwell'>;
+  /** What control knows to be there of tenants' rates. */
+  rates: ReadonlyMap<string, number>;
   /** By `BACKEND|ADDRESS`, what engines tell of their own load. */
   gauges: Record<string, KnownGauge>;
   ledger: Status['ledger'] & { trouble: string | undefined; lost: number };
@@ -42,6 +45,11 @@ export function statusOf(gathered: Gathered): Status {
     workers: workersOf(gathered),
     routes: Object.entries(settings.routes).map(([name, route]) => routeOf(name, route, gathered)),
     backends: Object.entries(settings.backends).map(([name, backend]) => backendOf(name, backend, gathered)),
+    quotas: quotasLeft(
+      settings,
+      gathered.workers.map(({ state }) => state),
+      gathered.rates,
+    ),
     ledger: extent,
   };
   status.trouble = troublesOf(status, gathered);

@@ -10,6 +10,7 @@ import type { WorkerState } from '../links/messages.ts';
 import type { MetricJson } from '../telemetry/tally.ts';
 import type { Control } from './control.ts';
 import type { TenantKeys } from './keys/index.ts';
+import { quotasLeft } from './quota/left.ts';
 import type { KnownGauge } from './scraping/engine-gauges.ts';
 import { rungName, statusOf } from './status.ts';
 
@@ -32,12 +33,7 @@ export function surfaceOf(options: {
   return {
     ...listsOf(control),
     async status() {
-      const workers = await Promise.all(
-        control.gateways.peers.map(async (peer) => ({
-          peer,
-          state: (await control.gateways.ask(peer, 'state', STATE_MS)) as WorkerState | undefined,
-        })),
-      );
+      const workers = await statesOf(control);
       const { number, event, endpoints } = control.snapshots.current;
       const { overlays, notices, restart } = configOf(control, file);
       const { refused } = control.changes;
@@ -53,6 +49,7 @@ export function surfaceOf(options: {
         standings: control.hostReadings,
         endpoints,
         health: control.health.known,
+        rates: control.quotas.levels(),
         gauges: control.gauges.known,
         ledger: {
           events,
@@ -86,6 +83,16 @@ export function surfaceOf(options: {
   };
 }
 
+/** Every connected worker, with its state where it gives one in time. */
+function statesOf({ gateways }: Control) {
+  return Promise.all(
+    gateways.peers.map(async (peer) => ({
+      peer,
+      state: (await gateways.ask(peer, 'state', STATE_MS)) as WorkerState | undefined,
+    })),
+  );
+}
+
 function listsOf(control: Control): Pick<Surface, 'routes' | 'backends' | 'tenants' | 'models'> {
   const sorted = <Value>(named: Record<string, Value>) =>
     Object.entries(named).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -115,14 +122,19 @@ function listsOf(control: Control): Pick<Surface, 'routes' | 'backends' | 'tenan
           timeoutsMs: timeouts,
         }),
       ),
-    tenants: () =>
-      sorted(control.effective.settings.tenants ?? {}).map(([name, { priority, routes, limits }]) => ({
+    tenants: async () => {
+      const states = (await statesOf(control)).map(({ state }) => state);
+      const { settings } = control.effective;
+      const quotas = quotasLeft(settings, states, control.quotas.levels());
+      return sorted(settings.tenants ?? {}).map(([name, { priority, routes, limits }]) => ({
         name,
         priority,
         routes: routes ?? null,
         limits,
+        left: quotas.flatMap(({ tenant, ...left }) => (tenant === name ? [left] : [])),
         keys: control.snapshots.current.keys.filter(({ tenant }) => tenant === name).length,
-      })),
+      }));
+    },
     models: () =>
       sorted(control.effective.settings.models).map(([name, { format, task, from, sha256 }]) => ({
         name,

@@ -237,6 +237,7 @@ export class Worker {
 
   #state(): WorkerState {
     const now = this.#options.clock.mono();
+    const quotas = this.#world.quotas.state;
     return {
       worker: this.#options.worker,
       pid: process.pid,
@@ -249,6 +250,7 @@ export class Worker {
         ready: this.#routeReady(route.name),
         waiting: route.waiting.count,
       })),
+      ...(quotas && { quotas }),
       hosts: this.#hostUse(now),
       endpoints: [...this.#world.endpoints.values()].map((endpoint) => {
         const waitMs = endpoint.waitMs(now);

@@ -122,6 +122,8 @@ export interface WorkerState {
   inflight: number;
   factsWaiting: number;
   routes: { route: string; ready: boolean; waiting: number }[];
+  /** What tenants are held to: levels of rates as this worker knows them, and slots in use here. Absent where nothing is. */
+  quotas?: { rates: Record<string, number>; slots: Record<string, number> };
   /** Use of the backends that hosts of ours serve. */
   hosts: {
     backend: string;

@@ -67,6 +67,13 @@ describe('three workers', () => {
     expect([good(answers), statuses(answers)]).toEqual([5, new Set([200, 429])]);
     const again = await asked(armature, 5, { max_tokens: 10_000 });
     expect(good(again)).toBe(5);
+    const [tokens] = (await armature.admin('/api/v1/status')).json().quotas;
+    const [web] = (await armature.admin('/api/v1/tenants')).json().data;
+    const used = engine.posts.length * 7; // as the engine says
+    expect(tokens).toMatchObject({ tenant: 'web', route: null, kind: 'tokens', max: 60_000 });
+    expect(60_000 - tokens.left).toBeLessThanOrEqual(used);
+    expect(60_000 - tokens.left).toBeGreaterThan(0);
+    expect(web.left).toMatchObject([{ kind: 'tokens', max: 60_000 }]);
     await armature.idle();
   });
 

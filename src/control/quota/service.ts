@@ -71,10 +71,10 @@ export class QuotaService {
     for (const { refused } of this.#rates.values()) refused.delete(peer);
   }
 
-  /** What is there of each rate now. */
-  levels(): { limit: RateLimit; level: number }[] {
+  /** What is there of each rate now, by its key. */
+  levels(): ReadonlyMap<string, number> {
     const now = this.#clock.mono();
-    return [...this.#rates.values()].map(({ limit, bucket }) => ({ limit, level: bucket.level(now) }));
+    return new Map([...this.#rates].map(([key, { bucket }]) => [key, bucket.level(now)]));
   }
 
   #ask(peer: QuotaPeer, { ask, keys, amounts }: Extract<QuotaRequest, { type: 'quota-ask' }>): void {

@@ -35,14 +35,16 @@ function tokensReserved(call: Call, { tokensIn, tokensOut }: Cost, burst: number
 /**
  * Tokens that a request has used; undefined where it used none. The engine's own count where it gave one, else deltas of the
  * answer and the prompt as it was reckoned. An attempt that failed before anything of its answer reached the caller used
- * none; a caller that leaves has used its prompt.
+ * none; a caller that leaves has used its prompt. An answer that several share is used by each of them.
  */
 export function tokensUsed(x: Exchange): { in: number; out: number } | undefined {
-  if (!x.attempt || x.call?.protocol !== 'openai') return undefined;
+  if (x.call?.protocol !== 'openai' || x.degraded === 'answer') return undefined;
   const answered = x.outcome === 'ok' || x.outcome === 'degraded' || x.committed;
   if (!answered && x.outcome !== 'aborted') return undefined;
+  const counted = x.tokensIn !== undefined || x.tokensOut !== undefined;
+  if (!counted && !x.committed && x.attempts === 0) return undefined;
   const tokensIn = x.tokensIn ?? x.cost.tokensIn;
-  if (x.tokensOut !== undefined) return { in: tokensIn, out: x.tokensOut };
+  if (counted) return { in: tokensIn, out: x.tokensOut ?? 0 };
   return { in: tokensIn, out: answered ? x.cost.tokensOut : 0 };
 }
 

@@ -31,7 +31,7 @@ export function addRateLimits(rates: readonly Rate[], now: number, headers: Head
 /** As OpenAI writes how long it is until all is there again: `0s`, `120ms`, `8.64s`, `6m0s`, `1h0m0s`. */
 export function formatReset(ms: number): string {
   if (ms <= 0) return '0s';
-  if (ms < 1000) return `${Math.ceil(ms)}ms`;
+  if (ms <= 999) return `${Math.ceil(ms)}ms`;
   const seconds = Math.ceil(ms / 10) / 100;
   if (seconds < 60) return `${seconds}s`;
   const whole = Math.ceil(seconds);

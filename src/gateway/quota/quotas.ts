@@ -61,6 +61,13 @@ export class Quotas {
     return lines && (lines.onRoute.get(route) ?? lines.elsewhere);
   }
 
+  /** What is there of rates, and slots in use, by key; undefined where nothing is limited. */
+  get state(): { rates: Record<string, number>; slots: Record<string, number> } | undefined {
+    if (this.#tenants.size === 0) return undefined;
+    const slots = [...this.#slots.keys()].map((key) => [key, this.#leases.used(key)]);
+    return { rates: this.#rates.levels(), slots: Object.fromEntries(slots) };
+  }
+
   /** Takes everything that is asked for, or nothing. `done` is called once, at once or a little later, save for one that is given up meanwhile. */
   reserve(reservation: Reservation, done: QuotaDone): void {
     reservation.done = done;

@@ -199,7 +199,7 @@ describe('rates of several workers', () => {
     expect(before.answer).toBe('granted');
     world.controlBorn();
     world.settle();
-    expect(world.control!.service.levels()[0]!.level).toBeCloseTo(30_000 + 18_000 - 16_000, 3);
+    expect([...world.control!.service.levels().values()][0]).toBeCloseTo(30_000 + 18_000 - 16_000, 3);
   });
 
   it('let a request through that is more than a share holds, in debt', async () => {
@@ -223,7 +223,7 @@ describe('rates of several workers', () => {
     await world.time.advance(1);
     expect(late.answer).toBe('granted');
     world.settle();
-    expect(world.control!.service.levels()[0]!.level).toBeCloseTo(29, 6);
+    expect([...world.control!.service.levels().values()][0]).toBeCloseTo(29, 6);
     expect(world.time.pending).toBe(0);
   });
 
@@ -329,7 +329,7 @@ describe('rates of several workers', () => {
         const used = held
           .filter(({ taken }) => taken.answer === 'granted')
           .reduce((sum, one) => sum + one.used, 0);
-        const tokens = world.control!.service.levels().find(({ limit }) => limit.kind === 'tokens')!.level;
+        const tokens = world.control!.service.levels().get('|web|tokens')!;
         expect(tokens).toBeGreaterThanOrEqual(Math.min(600, 600 - used) - 1e-6);
       }),
       { numRuns: 200 },

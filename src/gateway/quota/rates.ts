@@ -107,6 +107,12 @@ export class Rates {
     if (this.#shared) this.#owe(rate, used);
   }
 
+  /** What is there of each rate, as far as this worker knows. */
+  levels(): Record<string, number> {
+    const now = this.#options.clock.mono();
+    return Object.fromEntries([...this.#rates].map(([key, { bucket }]) => [key, bucket.level(now)]));
+  }
+
   /** A connection stands. */
   up(): void {
     this.#up = true;
