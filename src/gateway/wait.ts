@@ -73,7 +73,8 @@ export class Waiting implements Waiter, Yielder {
       }
       places += endpoint.inflight;
     }
-    if (!usable) return true; // it waits for a start, whose time has been judged already
+    // It waits for a start, whose time has been judged already, or for a first unit of other workers.
+    if (!usable || places === 0) return true;
     const ahead = line.ahead(this, places);
     this.#waitMs = line.drain.waitMs(ahead, now);
     this.#aheadTokens = Math.round(ahead.above + ahead.own);
@@ -140,7 +141,7 @@ export class Waiting implements Waiter, Yielder {
     const present = world.backends.get(this.#backend.name);
     if (present && this.#backend.line.length > 1) {
       // Nobody is served too late while another one waits who can still be served in time.
-      const serviceMs = this.#service(now).levelMs;
+      const serviceMs = this.#service(now).likelyMs;
       if (serviceMs > x.deadlineAt - now) {
         this.#tooLate(now, serviceMs);
         return 'left';

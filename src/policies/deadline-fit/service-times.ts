@@ -2,6 +2,8 @@
 const WEIGHT_UP = 0.2;
 const WEIGHT_DOWN = 0.1;
 const SPREAD_WEIGHT = 0.1;
+/** Mean distances above what is expected that hardly any answer goes beyond. */
+const SAFE_SPREADS = 3;
 /** Samples of one size from which they stand alone; before that, all sizes of the kind do. */
 const SAMPLES_MIN = 3;
 /** What was learned so long ago is not gone by any more. */
@@ -25,12 +27,13 @@ class Expected {
 }
 
 export interface ServiceTime {
-  /** What is expected; and with its usual spread. Milliseconds. */
+  /** What is expected; what it may well be; what it hardly ever is more than. Milliseconds. */
   levelMs: number;
+  likelyMs: number;
   safeMs: number;
 }
 
-const UNKNOWN: ServiceTime = { levelMs: 0, safeMs: 0 };
+const UNKNOWN: ServiceTime = { levelMs: 0, likelyMs: 0, safeMs: 0 };
 
 /**
  * How long a backend takes from being sent a request to what its deadline is about: the first content of a stream, the end
@@ -59,7 +62,8 @@ export class ServiceTimes {
     const sized = known.sizes[stepOf(size)];
     const good = sized && sized.samples >= SAMPLES_MIN && now - sized.at < STALE_MS ? sized : known.all;
     if (now - good.at >= STALE_MS) return UNKNOWN;
-    return { levelMs: good.levelMs, safeMs: good.levelMs + good.spreadMs };
+    const { levelMs, spreadMs } = good;
+    return { levelMs, likelyMs: levelMs + spreadMs, safeMs: levelMs + SAFE_SPREADS * spreadMs };
   }
 }
 
