@@ -103,8 +103,20 @@ export function tell(path: Path, carrier: Exchange, member: Exchange, joinedAt: 
   member.backend = carrier.backend;
   member.attempts = carrier.attempts;
   member.upstreamMs += path.deps.clock.mono() - joinedAt;
+  member.shedFor = carrier.shedFor;
   const laterBy = carrier.startedAt - member.startedAt;
   for (const step of carrier.steps) member.steps.push({ ...step, at: Math.max(0, step.at + laterBy) });
+}
+
+/** Counts a member's rougher answer; what the carrier has counted stands for that of the first. */
+export function countRung(path: Path, carrier: Exchange): void {
+  const { degraded, failure, shedFor, route } = carrier;
+  if (degraded === undefined) return;
+  const { metrics } = path.deps;
+  metrics.degraded.of(route!.name, degraded).add();
+  if (degraded === 'answer' || degraded === 'cached') {
+    metrics.shed.of(route!.name, shedFor ?? failure?.code ?? 'overloaded').add();
+  }
 }
 
 /** What of the carrier's headers is the members' as well. */

@@ -31,7 +31,7 @@ import { descend } from './ladder.ts';
 import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
 import { plan } from './plan.ts';
 import { addQuotaHeaders, reserveQuota } from './quota/reserve.ts';
-import { outcomeOf, Settler } from './record/settle.ts';
+import { isShed, outcomeOf, Settler } from './record/settle.ts';
 import type { Sequences } from './sequences.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, World } from './state/world.ts';
@@ -230,12 +230,7 @@ export class Path {
     x.outcome = outcomeOf(failure);
     const answer = failureAnswer(failure, x.caller.target);
     x.status = answer.status;
-    if (
-      failure.code === 'overloaded' ||
-      failure.code === 'quota_exceeded' ||
-      failure.code === 'draining' ||
-      failure.code === 'deadline_exceeded'
-    ) {
+    if (!x.isCarrier && isShed(failure)) {
       this.deps.metrics.shed.of(x.route?.name ?? '', x.shedFor ?? failure.code).add();
     }
     this.step(x, 'answer', failure.code, { status: answer.status, phase: failure.phase });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { scanMembers } from './json-members.ts';
+import { scanElements, scanMembers } from './json-members.ts';
 
 const members = (text: string | Buffer) => {
   const bytes = Buffer.from(text);
@@ -74,4 +74,27 @@ describe('scanMembers', () => {
     const deep = `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
     expect(members(deep)).toHaveLength(1);
   });
+});
+
+describe('scanElements', () => {
+  const elements = (text: string) => {
+    const bytes = Buffer.from(text);
+    return scanElements(bytes)?.map(({ start, end }) => bytes.toString('utf8', start, end));
+  };
+
+  it('finds every element of any list, in its own bytes', () => {
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue()), fc.boolean(), (list, spaced) => {
+        const found = elements(JSON.stringify(list, null, spaced ? 1 : 0));
+        expect(found!.map((text) => JSON.parse(text))).toEqual(JSON.parse(JSON.stringify(list)));
+      }),
+    );
+  });
+
+  it.each(['', '{}', '[', '[1', '[1,', '[1,]', '[,]', '[1 2]', '[1]]', '["a]'])(
+    'finds none in %j',
+    (text) => {
+      expect(elements(text)).toBeUndefined();
+    },
+  );
 });

@@ -74,6 +74,27 @@ export function scanMembers(
   }
 }
 
+/** Where the bytes of a value begin and end (exclusive). */
+export type Place = Pick<Member, 'start' | 'end'>;
+
+/** The places of a list's elements in `bytes[from, to)`, which hold that list alone; undefined for what is no list. */
+export function scanElements(bytes: Buffer, from = 0, to = bytes.length): Place[] | undefined {
+  let at = skipSpace(bytes, from, to);
+  if (at >= to || bytes[at] !== OPEN_BRACKET) return undefined;
+  const places: Place[] = [];
+  at = skipSpace(bytes, at + 1, to);
+  if (at < to && bytes[at] === CLOSE_BRACKET) return skipSpace(bytes, at + 1, to) < to ? undefined : places;
+  for (;;) {
+    const end = valueEnd(bytes, at, to);
+    if (end < 0) return undefined;
+    places.push({ start: at, end });
+    at = skipSpace(bytes, end, to);
+    if (at < to && bytes[at] === CLOSE_BRACKET) return skipSpace(bytes, at + 1, to) < to ? undefined : places;
+    if (at >= to || bytes[at] !== COMMA) return undefined;
+    at = skipSpace(bytes, at + 1, to);
+  }
+}
+
 /** The value at a member's place when it is a string; undefined when it is anything else. */
 export function stringValue(bytes: Buffer, member: Member): string | undefined {
   return bytes[member.start] === QUOTE ? decodeString(bytes, member.start, member.end) : undefined;

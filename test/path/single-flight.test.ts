@@ -34,9 +34,8 @@ describe('single flight', () => {
     );
     expect(other.status).toBe(200);
     expect(gateway.records).toHaveLength(6);
-    expect(gateway.records.map(({ outcome, tokensIn }) => [outcome, tokensIn])).toEqual(
-      gateway.records.map(() => ['ok', 3]),
-    );
+    expect(gateway.records.map(({ outcome }) => outcome)).toEqual(gateway.records.map(() => 'ok'));
+    expect(gateway.records.map(({ tokensIn }) => tokensIn).sort()).toEqual([0, 0, 0, 0, 3, 3]);
     expect(gateway.taken).toEqual(NOTHING);
   });
 

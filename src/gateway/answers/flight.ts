@@ -1,8 +1,9 @@
 import { priorities } from '../../kernel/priorities.ts';
-import { CarrierCaller, openCarrier, sharedHeaders, tell, widen } from '../carrier.ts';
+import { CarrierCaller, countRung, openCarrier, sharedHeaders, tell, widen } from '../carrier.ts';
 import type { HeaderList } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Path } from '../path.ts';
+import { isShed } from '../record/settle.ts';
 
 /** So many bytes of an answer are kept for members that come later, or read more slowly than others. */
 const REPLAY_BYTES_MAX = 1024 * 1024;
@@ -62,6 +63,7 @@ class Flight extends CarrierCaller {
   #joinable = true;
   #paused = false;
   #ended = false;
+  #told = false;
 
   constructor(path: Path, first: Exchange, onOver: () => void) {
     super(first.caller.target, first.caller.body);
@@ -229,8 +231,14 @@ class Flight extends CarrierCaller {
   #tell(x: Exchange, joinedAt: number): void {
     const carrier = this.carrier!;
     tell(this.#path, carrier, x, joinedAt);
-    x.tokensIn = carrier.tokensIn;
-    x.tokensOut = carrier.tokensOut;
+    // The engine's work is counted once, and charged to the first of them.
+    x.tokensIn = this.#told ? 0 : carrier.tokensIn;
+    x.tokensOut = this.#told ? 0 : carrier.tokensOut;
+    if (this.#told) countRung(this.#path, carrier);
+    this.#told = true;
+    if (x.isCarrier || !x.failure || x.outcome === 'ok' || x.outcome === 'degraded' || !isShed(x.failure))
+      return;
+    this.#path.deps.metrics.shed.of(x.route!.name, x.shedFor ?? x.failure.code).add();
   }
 
   #release(): void {

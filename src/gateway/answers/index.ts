@@ -89,7 +89,7 @@ export class Answers {
     path.step(x, 'rung', 'cached-answer', figures, `routes.${name}.ladder[${rung}].cached.staleMax`);
     x.degraded = 'cached';
     this.#deps.metrics.degraded.of(name, 'cached').add();
-    this.#deps.metrics.shed.of(name, x.failure?.code ?? 'overloaded').add();
+    this.#deps.metrics.shed.of(name, x.shedFor ?? x.failure?.code ?? 'overloaded').add();
     this.#count(x, 'stale');
     this.#give(path, x, found, framed, 'degraded');
     return true;

@@ -13,6 +13,13 @@ export function outcomeOf(failure: Failure): Outcome {
   return status >= 500 ? 'failed' : 'invalid';
 }
 
+/** Whether it was refused for want of room or time. */
+export function isShed({ code }: Failure): boolean {
+  return (
+    code === 'overloaded' || code === 'quota_exceeded' || code === 'draining' || code === 'deadline_exceeded'
+  );
+}
+
 /** Children of the metrics that one (route, tenant) raises, kept so that raising them costs no look-up. */
 class RouteCounters {
   readonly byOutcome = new Map<Outcome, { add(): void }>();
