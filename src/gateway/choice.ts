@@ -8,6 +8,7 @@ export class LiveChoice implements ChoiceInput {
   readonly session: string | undefined;
   readonly tokens: number;
   readonly #endpoints: readonly Endpoint[];
+  readonly #stream: boolean;
   readonly #now: number;
   /** The two that were looked at last, so that the record holds what the decision was taken on. */
   #first: { at: number; view: EndpointView } | undefined;
@@ -17,6 +18,7 @@ export class LiveChoice implements ChoiceInput {
     this.session = x.session;
     this.tokens = weightOf(x.cost);
     this.#endpoints = endpoints;
+    this.#stream = x.call!.stream;
     this.#now = now;
   }
 
@@ -31,18 +33,21 @@ export class LiveChoice implements ChoiceInput {
   read(at: number): EndpointView {
     if (this.#first?.at === at) return this.#first.view;
     if (this.#second?.at === at) return this.#second.view;
-    const view = viewOf(this.#endpoints[at]!, this.#now);
+    const view = viewOf(this.#endpoints[at]!, this.#stream, this.#now);
     this.#second = this.#first;
     this.#first = { at, view };
     return view;
   }
 }
 
-export function viewOf(endpoint: Endpoint, now: number): EndpointView {
+function viewOf(endpoint: Endpoint, stream: boolean, now: number): EndpointView {
+  const { value, at } = stream ? endpoint.speed.firstToken : endpoint.speed.whole;
   return {
     key: endpoint.key,
     tokens: endpoint.tokensInFlight,
     requests: endpoint.inflight,
+    latencyMs: value,
+    ageMs: value === undefined ? undefined : now - at,
     others: endpoint.gauge?.others(now),
   };
 }

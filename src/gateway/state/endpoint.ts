@@ -10,6 +10,9 @@ import { EngineGauge } from './engine-gauge.ts';
 
 /** The longest that an engine's `retry-after` is believed. */
 const COOL_MS_MAX = 300_000;
+/** Whole answers are compared as if each had had so many tokens; the first one takes as long as so many of the others. */
+const COMPARED_TOKENS = 100;
+const FIRST_TOKENS = 20;
 
 /** What this worker knows of one address of a backend. It survives a snapshot that still names it. */
 export class Endpoint {
@@ -26,7 +29,7 @@ export class Endpoint {
   opened: string;
   readonly breaker: Breaker;
   readonly #leases: Leases;
-  /** Times of late, milliseconds: of streams to their first token, of other answers to their end. */
+  /** Times of late, milliseconds: of streams to their first token, of other answers to their end, made comparable. */
   readonly speed = { firstToken: new PeakEwma(), whole: new PeakEwma() };
   /** Its limit has grown. */
   onGrown: (() => void) | undefined;
@@ -147,7 +150,7 @@ export class Endpoint {
       adaptive?.streamed(totalMs);
       return;
     }
-    this.speed.whole.observe(totalMs, now);
+    this.speed.whole.observe(comparable(totalMs, sample), now);
     if (adaptive === undefined) return;
     const before = adaptive.tokens;
     const sizeIn = kind === 'tensors' ? bytes : tokensIn;
@@ -190,6 +193,12 @@ export class Endpoint {
     if (this.breaker.state !== 'closed') return this.breaker.state;
     return this.coolUntil > now ? 'cooling' : 'well';
   }
+}
+
+/** What an answer would have taken had it been as long as others it is compared with: most of its time is its length. */
+function comparable(totalMs: number, { tokensOut, kind }: ServedSample): number {
+  if (kind !== 'chat' && kind !== 'completions') return totalMs;
+  return (totalMs * (FIRST_TOKENS + COMPARED_TOKENS)) / (FIRST_TOKENS + tokensOut);
 }
 
 export function endpointKey(backend: string, address: string): string {
