@@ -10,7 +10,7 @@ import { amountsOf, counts, tokensUsed } from './charge.ts';
 const limits = { requests: '5/s', tokens: '1000/min', routes: { chat: { tokens: '100000/min' } } };
 const { tenants } = settingsSchema.parse({ tenants: { web: { limits } } });
 const rates = limitsOf('web', tenants!['web']!).rates.map((limit) => {
-  return { limit, bucket: new TokenBucket(limit, 0), closed: false, owed: 0, share: undefined };
+  return { limit, bucket: new TokenBucket(limit, 0), closed: false, owed: 0, dirty: false, share: undefined };
 });
 
 function chat(more: object = {}): Call {

@@ -32,7 +32,7 @@ test('tells of several limits the one with the least left, and never less than n
       setting: '',
     };
     const bucket = new TokenBucket(limit, 0, level);
-    return { limit, bucket, closed: false, owed: 0, share: undefined };
+    return { limit, bucket, closed: false, owed: 0, dirty: false, share: undefined };
   };
   const headers: string[] = [];
   addRateLimits([rate('tokens', 100, 80), rate('tokens', 900, 79.9), rate('requests', 5, -2)], 0, headers);

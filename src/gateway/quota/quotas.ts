@@ -10,6 +10,8 @@ import type { QuotaDone, QuotaLine, QuotaRefusal, Rate, Reservation, Slots } fro
 const SLOT_MS_MAX = 50;
 /** Requests of one limit that may wait so. */
 const WAITING_MAX = 1000;
+/** After one has waited in vain nobody waits for so long, unless a unit comes free. */
+const DRY_MS = 1000;
 
 /** The lines of one tenant. */
 interface TenantLines {
@@ -99,6 +101,7 @@ export class Quotas {
   freed(key: string): void {
     const slots = this.#slots.get(key);
     if (!slots) return;
+    slots.dryUntil = 0;
     for (let first = slots.waiting[0]; first; first = slots.waiting[0]) {
       if (!this.#leases.take(key, slots.waiting.length)) return;
       slots.waiting.shift();
@@ -117,7 +120,7 @@ export class Quotas {
         continue;
       }
       // Others hold the rest, and hand it over where it is idle there.
-      if (this.#leases.held(key) < max && slots.waiting.length < WAITING_MAX) this.#wait(slots, reservation);
+      if (this.#leases.held(key) < max && this.#mayWait(slots)) this.#wait(slots, reservation);
       else this.#decided(reservation, { by: 'slots', limit: slots.limit });
       return;
     }
@@ -136,6 +139,10 @@ export class Quotas {
     done?.(refusal);
   }
 
+  #mayWait({ waiting, dryUntil }: Slots): boolean {
+    return waiting.length < WAITING_MAX && (dryUntil === 0 || this.#clock.mono() >= dryUntil);
+  }
+
   #wait(slots: Slots, reservation: Reservation): void {
     reservation.dueAt = this.#clock.mono() + SLOT_MS_MAX;
     slots.waiting.push(reservation);
@@ -151,6 +158,7 @@ export class Quotas {
       const { waiting, limit } = slots;
       while (waiting.length > 0 && waiting[0]!.dueAt <= now) {
         const first = waiting.shift()!;
+        slots.dryUntil = now + DRY_MS;
         this.#leases.want(limit.key, waiting.length);
         this.#decided(first, { by: 'slots', limit });
       }
@@ -177,7 +185,7 @@ export class Quotas {
 
   #declare(limit: Slots['limit']): Slots {
     const known = this.#slots.get(limit.key);
-    const slots = known ?? { limit, waiting: [], retired: false };
+    const slots = known ?? { limit, waiting: [], dryUntil: 0, retired: false };
     slots.limit = limit;
     slots.retired = false;
     if (!known) this.#slots.set(limit.key, slots);

@@ -218,7 +218,7 @@ describe('rates of several workers', () => {
   it('decide by shares what control is too slow for, and take its late grants back', async () => {
     const world = new World({ requests: '30/min' });
     const late = world.take(0, 1);
-    await world.time.advance(99);
+    await world.time.advance(249);
     expect(late.answer).toBeUndefined();
     await world.time.advance(1);
     expect(late.answer).toBe('granted');
@@ -308,7 +308,7 @@ describe('rates of several workers', () => {
             rates.settle(line[1]!, more);
           } else if (each.do === 'wait') {
             waitedMs += each.ms;
-            if (waitedMs >= 100) {
+            if (waitedMs >= 250) {
               world.settle(); // so that control is never too slow
               waitedMs = each.ms;
             }

@@ -9,7 +9,7 @@ type Outgoing = Extract<GatewayToControl, { type: 'quota-ask' | 'quota-used' | '
 type Incoming = Extract<ControlToGateway, { type: 'quota-answer' | 'quota-level' }>;
 
 /** How long control may take to answer; then this worker decides on its own share. */
-const ANSWER_MS_MAX = 100;
+const ANSWER_MS_MAX = 250;
 /** Questions that may be open at once; beyond them the share decides as well. */
 const OPEN_MAX = 10_000;
 
@@ -51,7 +51,7 @@ export class Rates {
   #first = 0;
   #timer: TimerHandle;
   #up = false;
-  #flushing = false;
+  #dirty: Rate[] = [];
 
   constructor(options: RatesOptions) {
     this.#options = options;
@@ -73,7 +73,7 @@ export class Rates {
         rates.set(limit.key, rate);
       } else {
         const bucket = new TokenBucket(limit, now);
-        rates.set(limit.key, { limit, bucket, closed: false, owed: 0, share: undefined });
+        rates.set(limit.key, { limit, bucket, closed: false, owed: 0, dirty: false, share: undefined });
       }
     }
     this.#rates = rates;
@@ -236,24 +236,22 @@ export class Rates {
 
   #owe(rate: Rate, used: number): void {
     rate.owed += used;
-    if (this.#flushing) return;
-    this.#flushing = true;
-    this.#options.link!.soon(() => this.#flush());
+    if (rate.dirty) return;
+    rate.dirty = true;
+    if (this.#dirty.length === 0) this.#options.link!.soon(() => this.#flush());
+    this.#dirty.push(rate);
   }
 
   /** Tells control what was used, all of one turn together. What cannot be told now is told when a connection stands. */
   #flush(): void {
-    this.#flushing = false;
-    if (!this.#up) return;
+    if (!this.#up || this.#dirty.length === 0) return;
     const used: Record<string, number> = {};
-    let some = false;
-    for (const [key, { owed }] of this.#rates) {
-      if (owed === 0) continue;
-      used[key] = owed;
-      some = true;
+    for (const { limit, owed } of this.#dirty) used[limit.key] = owed;
+    if (!this.#options.link!.send({ type: 'quota-used', used })) return;
+    for (const rate of this.#dirty.splice(0)) {
+      rate.owed = 0;
+      rate.dirty = false;
     }
-    if (!some || !this.#options.link!.send({ type: 'quota-used', used })) return;
-    for (const rate of this.#rates.values()) rate.owed = 0;
   }
 
   /** For a control that does not know better. */

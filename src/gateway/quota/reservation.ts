@@ -10,6 +10,8 @@ export interface Rate {
   closed: boolean;
   /** Used here and not told to control yet; below 0 what was given back. */
   owed: number;
+  /** It is among those that are told at the end of the turn. */
+  dirty: boolean;
   /** This worker's part of the rate, while control does not answer. */
   share: TokenBucket | undefined;
 }
@@ -19,6 +21,8 @@ export interface Slots {
   limit: ConcurrencyLimit;
   /** Those that wait until a unit has come from another worker. */
   waiting: Reservation[];
+  /** Until then nobody waits: somebody did in vain, so that every unit is in use. One that comes free ends it. */
+  dryUntil: number;
   /** No snapshot names it: it ends with the last request that uses it. */
   retired: boolean;
 }
