@@ -91,7 +91,7 @@ export class Control {
     hosts: RememberedHost[],
     idle: string[],
   ) {
-    const { clock, timers, random, probe, ledger } = options;
+    const { clock, timers, random, probe, openPage, ledger } = options;
     this.#options = options;
     const { log, place } = options;
     const publish = (causes: string[]) => this.#publishAll(causes);
@@ -146,16 +146,9 @@ export class Control {
     const file = join(options.place.data, 'run', 'counts.json');
     this.metrics = new WorkerMetrics({ gateways: this.gateways, workers, timers, file, log });
     const tell = (readings: Readings) => this.gateways.broadcast({ type: 'readings', readings });
-    this.health = new Health({ clock, timers, random, probe, ledger, log, tell });
-    this.gauges = new EngineGauges({
-      clock,
-      timers,
-      random,
-      open: options.openPage,
-      ledger,
-      log,
-      tell: (gauges) => tell({ gauges }),
-    });
+    const all = { clock, timers, random, ledger, log };
+    this.health = new Health({ ...all, probe, tell });
+    this.gauges = new EngineGauges({ ...all, open: openPage, tell: (gauges) => tell({ gauges }) });
   }
 
   /**
