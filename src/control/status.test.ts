@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { settingsSchema } from '../config/schema/index.ts';
-import type { WorkerState } from '../links/messages.ts';
+import type { HostReading, WorkerState } from '../links/messages.ts';
 import type { GatewayPeer } from './gateways.ts';
 import { type Gathered, statusOf } from './status.ts';
 
@@ -58,6 +58,24 @@ function gathered(more: Partial<Gathered> = {}): Gathered {
 const seen = (state: WorkerState['endpoints'][number]['state'], more: object = {}): Partial<WorkerState> => ({
   routes: [{ route: 'chat', ready: true, waiting: 0 }],
   endpoints: [{ backend: 'b1', endpoint: A, inflight: 2, limit: 4, state, ...more }],
+});
+
+test('a host is idle, starts, or is down between two starts', () => {
+  const near = (standing: HostReading, hosts: Gathered['hosts'] = []) => {
+    const status = statusOf(gathered({ hosts, endpoints: { b1: [A] }, standings: { near: standing } }));
+    const { host } = status.backends.find(({ backend }) => backend === 'near')!;
+    return [host?.state, host?.startingMs, host?.expectedMs, status.trouble.map(({ what }) => what)];
+  };
+  const loads = [{ backend: 'near', pid: 7, address: '', note: 'half' }];
+  expect(near({ state: 'idle', expectedMs: 900 })).toEqual(['idle', undefined, 900, []]);
+  expect(near({ state: 'starting', startingMs: 5 })).toEqual(['starting', 5, undefined, ['host-starting']]);
+  expect(near({ state: 'starting', startingMs: 80, expectedMs: 900 }, loads)).toEqual([
+    'starting',
+    80,
+    900,
+    ['host-starting'],
+  ]);
+  expect(near({ state: 'starting', startingMs: -2000 })).toEqual(['down', -2000, undefined, ['host-down']]);
 });
 
 test('all is well when every worker answers and every route is ready', () => {

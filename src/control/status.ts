@@ -125,7 +125,11 @@ function hostOf(
   const takes = expectedMs === undefined ? {} : { expectedMs };
   if (state === 'idle') return { backend: name, state, note: '', ...takes };
   const since = startingMs === undefined || state !== 'starting' ? {} : { startingMs };
-  if (!host) return { backend: name, state: 'down', note: '', ...since, ...takes };
+  if (!host) {
+    // One whose process has only just begun has not connected yet.
+    const begun = state === 'starting' && startingMs !== undefined && startingMs >= 0;
+    return { backend: name, state: begun ? 'starting' : 'down', note: '', ...since, ...takes };
+  }
   const serves = host.address !== '';
   const { note, pid } = host;
   return { backend: name, state: serves ? 'serving' : 'starting', note, pid, ...since, ...takes };

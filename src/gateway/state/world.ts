@@ -131,7 +131,7 @@ export class World {
         model: backend.model,
         endpoints,
         authHeaders: authHeaders(backend),
-        line: keep(this.#lines, name, () => new WaitingLine()),
+        line,
         host: 'endpoints' in backend ? undefined : this.#host(name),
       });
     }
@@ -216,6 +216,7 @@ export class World {
 
   /** Gives places to those who wait for the backend, or tells them that there is no hope. */
   wake(backend: Backend): void {
+    const { leases } = this.#deps;
     const { line } = backend;
     if (line.length === 0) return;
     const now = this.#deps.clock.mono();
@@ -226,6 +227,9 @@ export class World {
       return;
     }
     line.offer(() => usable.some((endpoint) => endpoint.hasRoom), now);
+    if (line.length === 0) return;
+    // They came before the endpoint did: nobody has asked for units of it yet.
+    for (const { key } of usable) if (leases.held(key) === 0) leases.want(key, line.length);
   }
 
   /** Wakes the backend again when an endpoint that is fenced now may be used. */
