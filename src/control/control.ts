@@ -22,7 +22,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import { withAuthors } from './authors.ts';
 import { Changes } from './changes.ts';
 import type { Effective } from './configuration.ts';
-import { type GatewayLink, Gateways } from './gateways.ts';
+import { type GatewayLink, type GatewayPeer, Gateways } from './gateways.ts';
 import { backendOfPart, HostStandings } from './host-standings.ts';
 import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
 import { IdleHosts } from './idle-hosts.ts';
@@ -111,15 +111,7 @@ export class Control {
     this.#leases = leaseService({ timers, workers });
     this.quotas = new QuotaService(clock);
     this.gateways = new Gateways(timers, {
-      joined: (peer, holdings) => {
-        this.#leases.joined(peer, holdings);
-        peer.send({ type: 'snapshot', snapshot: this.snapshots.current });
-        const { readings } = this.health;
-        peer.send({
-          type: 'readings',
-          readings: { ...readings, hosts: this.hostReadings, gauges: this.gauges.fresh },
-        });
-      },
+      joined: (peer, holdings) => this.#joined(peer, holdings),
       left: (peer) => {
         this.#leases.left(peer);
         this.quotas.left(peer);
@@ -176,6 +168,13 @@ export class Control {
 
   get effective(): Effective {
     return this.changes.current;
+  }
+
+  #joined(peer: GatewayPeer, holdings: Record<string, number>): void {
+    this.#leases.joined(peer, holdings);
+    peer.send({ type: 'snapshot', snapshot: this.snapshots.current });
+    const readings = { ...this.health.readings, hosts: this.hostReadings, gauges: this.gauges.fresh };
+    peer.send({ type: 'readings', readings });
   }
 
   /** Undefined while it is not known which of them run. */
