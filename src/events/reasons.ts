@@ -33,6 +33,9 @@ export const REASONS = {
     'All {places} places were taken and {waiting} requests waited; {aheadTokens} tokens went before it, at {tokensPerSecond} a second: {waitMs} of waiting and {serviceMs} until its answer did not fit into {leftMs}.',
   displaced:
     'With {waiting} of {max} waiting it gave its place in the queue to {by} ({rule}); it was of {tenant}, as {priority}.',
+  'lower-priority': 'Of the priorities with more than their floor of the queue, the lowest gives way.',
+  'tenant-over-share': 'The tenant with the most waiting for its share gives way.',
+  'priority-under-floor': 'A priority with less than its floor of the queue is given a place.',
   'too-late-to-serve':
     '{leftMs} of its deadline were left, and an answer takes {serviceMs}: it was not sent any more[; its wait had been predicted at {predictedMs}][, {waiting} others waited].',
   fits: 'Its turn was expected after {waitMs} and its answer {serviceMs} later, within the {leftMs} that were left.',
