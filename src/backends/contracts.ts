@@ -24,6 +24,8 @@ export interface Dialect {
   gauges: GaugeNames;
   /** Takes `stream_options.include_usage`, so that a stream's tokens can be counted exactly. */
   streamUsage: boolean;
+  /** How it is told the longest answer of a chat, where the caller did not; `max_tokens` by default, as of completions. */
+  chatCap?: 'max_completion_tokens';
   /** Statuses that this engine sends for bad input although they say otherwise; they count against nobody. */
   badInputStatuses?: readonly number[];
   /** What this engine says, with a status of 500 or more, of input that it cannot read: the caller's mistake as well. */

@@ -285,11 +285,11 @@ describe('a mistake, and what its maker is told', () => {
         `${BACKEND}routes:\n  chat:\n    targets: [{ backend: b1 }]\n    ladder: [{ cachd: { staleMax: 1m } }, answer]\n`,
       ),
     ).toMatchInlineSnapshot(`
-      "armature.yaml:6:14: routes.chat.ladder[0]: expected one of { backend }, { cached } or { answer }, found a map with cachd
+      "armature.yaml:6:14: routes.chat.ladder[0]: expected one of { backend }, { output }, { cached } or { answer }, found a map with cachd
           ladder: [{ cachd: { staleMax: 1m } }, answer]
                    ^^^^^^^^^^^^^^^^^^^^^^^^^^^
         hint: did you mean "cached"?
-      armature.yaml:6:43: routes.chat.ladder[1]: expected one of { backend }, { cached } or { answer }, found "answer"
+      armature.yaml:6:43: routes.chat.ladder[1]: expected one of { backend }, { output }, { cached } or { answer }, found "answer"
           ladder: [{ cachd: { staleMax: 1m } }, answer]
                                                 ^^^^^^
       2 faults in the configuration"

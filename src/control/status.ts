@@ -64,6 +64,7 @@ function urlOf({ listen, tls }: { listen: string; tls?: unknown }): string {
 /** A rung in one or two words, as `x-armature-degraded` names it. */
 export function rungName(rung: RouteSettings['ladder'][number]): string {
   if ('backend' in rung) return rung.backend;
+  if ('output' in rung) return 'output';
   return 'cached' in rung ? 'cached' : 'answer';
 }
 

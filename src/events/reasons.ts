@@ -81,8 +81,15 @@ export const REASONS = {
   trial: 'Sent to {endpoint} of {backend} to try whether it is well again, attempt {attempt}.',
 
   // The ladder
-  'other-backend': 'Down the ladder: rung {rung}, the backend {backend}.',
-  'fixed-answer': 'Down the ladder: rung {rung}, a fixed answer.',
+  'other-backend': 'Down the ladder: rung {rung}, the backend {backend}[, as it was: {for}].',
+  'fixed-answer': 'Down the ladder: rung {rung}, a fixed answer[, as it was: {for}].',
+  'shorter-answer':
+    'Down the ladder: rung {rung}, an answer of at most {tokensMax} tokens from the same targets[, as it was: {for}].',
+  'rung-held':
+    'Straight to rung {rung}, where requests of this priority are held[ for {dwellLeftMs} at least]: {waiting} waited, {used} of {places} places were taken, and full answers would take {inFull}.',
+  'rung-not-held': 'Requests of this priority are not held at a rung.',
+  'rung-left':
+    'Requests of this priority climb from rung {rung} to full answers: nobody waited, {used} of {places} places were taken, and full answers would take {inFull}.',
   'cached-answer':
     'Down the ladder: rung {rung}, an answer that {backend} gave {ageMs} before to the same request.',
 

@@ -7,6 +7,7 @@ import type { Attempt, AttemptHost } from './dispatch/attempt.ts';
 import { passedBack } from './dispatch/headers.ts';
 import type { AttemptFailure } from './dispatch/outcome.ts';
 import type { Exchange } from './exchange.ts';
+import { isAtTargets, tellHold } from './ladder.ts';
 import { STREAM_TYPE } from './own-answers.ts';
 import type { Path } from './path.ts';
 import { recover } from './recover.ts';
@@ -200,6 +201,7 @@ export class Delivery implements AttemptHost {
     );
     const aboutMs = streamed ? firstContentAt - startedAt : now - startedAt;
     attempt.backend.line.service.observe(serviceKind(call), serviceSize(call, x.cost), aboutMs, now);
+    if (x.route!.hold && isAtTargets(x)) tellHold(x, now - startedAt, now);
     const { usualOut } = x.route!;
     if (x.tokensOut !== undefined && x.degraded === undefined) {
       usualOut.value =

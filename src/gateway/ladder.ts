@@ -1,4 +1,6 @@
+import { rankOf } from '../kernel/priorities.ts';
 import { isAwaited } from './cold-start.ts';
+import { reckonCost, weightOf } from './cost.ts';
 import type { Exchange } from './exchange.ts';
 import { fixedAnswer } from './own-answers.ts';
 import type { Path } from './path.ts';
@@ -21,7 +23,7 @@ export function descend(path: Path, x: Exchange): void {
       x.degraded = 'answer';
       const answer = fixedAnswer(x, call, rung.answer);
       if (!answer) continue;
-      path.step(x, 'rung', 'fixed-answer', { rung: at }, `routes.${route.name}.ladder`);
+      path.step(x, 'rung', 'fixed-answer', { rung: at, ...why(x) }, settingOf(x, at));
       metrics.degraded.of(route.name, 'answer').add();
       metrics.shed.of(route.name, x.shedFor ?? x.failure?.code ?? 'overloaded').add();
       x.attempt = undefined;
@@ -29,6 +31,7 @@ export function descend(path: Path, x: Exchange): void {
       return;
     }
     if ('cached' in rung && path.deps.answers.stale(path, x, at, rung.cached.staleMax)) return;
+    if ('output' in rung && answerShorter(path, x, at, rung.output.tokensMax, now)) return;
     if ('backend' in rung && now < x.deadlineAt) {
       const backend = world.backends.get(rung.backend);
       if (!backend || !speaks(backend, call.protocol)) continue;
@@ -36,16 +39,11 @@ export function descend(path: Path, x: Exchange): void {
       if (!usable && !isAwaited(path, x, backend, now)) continue;
       x.rung = at;
       x.degraded = 'backend';
+      if (x.outputTokensMax !== undefined) inFull(x);
       x.targets = [{ name: backend.name, weight: 1, backend }];
       x.attemptsOfRung = 0;
       x.backend = undefined;
-      path.step(
-        x,
-        'rung',
-        'other-backend',
-        { rung: at, backend: backend.name },
-        `routes.${route.name}.ladder`,
-      );
+      path.step(x, 'rung', 'other-backend', { rung: at, backend: backend.name, ...why(x) }, settingOf(x, at));
       path.plan(x, false);
       return;
     }
@@ -58,6 +56,115 @@ export function descend(path: Path, x: Exchange): void {
       ? { ...failure, retryAfterSeconds: Math.max(failure.retryAfterSeconds ?? 0, retryAfter(x, now)) }
       : failure,
   );
+}
+
+/**
+ * Requests of this priority are held at a rung of shorter answers: this one goes straight there. False where it is for a full
+ * answer: there is room again, or it is as short already.
+ */
+export function goStraight(path: Path, x: Exchange): boolean {
+  const route = x.route!;
+  const hold = route.hold!;
+  const now = path.deps.clock.mono();
+  const input = { priority: rankOf(x.priority), waiting: 0, used: 0, places: 0 };
+  const at = hold.read(input, now).rung;
+  const rung = at === undefined ? undefined : route.settings.ladder[at];
+  if (rung === undefined || !('output' in rung) || !shortens(x, rung.output.tokensMax)) return false;
+  for (const { backend } of x.targets) {
+    input.waiting += backend.line.length;
+    for (const endpoint of backend.endpoints) {
+      if (endpoint.waitMs(now) > 0) continue;
+      input.used += endpoint.inflight;
+      input.places += endpoint.limit;
+    }
+  }
+  const read = hold.read(input, now);
+  const { choice, reason } = hold.decide(input, now);
+  x.steps.push({
+    at: now - x.startedAt,
+    what: 'rung',
+    code: reason.code,
+    figures: reason.figures,
+    policy: `${hold.name}@${hold.version}`,
+    input: read,
+    draws: [],
+    setting: settingOf(x, at!),
+  });
+  if (choice === undefined) return false;
+  shorten(x, choice, rung.output.tokensMax);
+  path.plan(x, false);
+  return true;
+}
+
+/**
+ * A smaller budget of output at the same targets, for a request that was not sent as there was no room for it in time. Others
+ * like it follow it there from now on, which is what makes room. It helps this one itself where the whole answer is due by the
+ * deadline: then a shorter one may still fit.
+ */
+function answerShorter(path: Path, x: Exchange, at: number, tokensMax: number, now: number): boolean {
+  if (x.shedFor === undefined || x.attempts > 0 || !shortens(x, tokensMax)) return false;
+  x.route!.hold?.observe({ kind: 'taken', priority: rankOf(x.priority), rung: at }, now);
+  const isLate = x.shedFor === 'would-miss-deadline' || x.shedFor === 'too-late-to-serve';
+  if (!isLate || x.call!.stream || now >= x.deadlineAt) return false;
+  path.step(x, 'rung', 'shorter-answer', { rung: at, tokensMax, ...why(x) }, settingOf(x, at));
+  shorten(x, at, tokensMax);
+  path.plan(x, false);
+  return true;
+}
+
+/** Whether it would have longer answers without the rung. */
+function shortens(x: Exchange, tokensMax: number): boolean {
+  const call = x.call!;
+  if (call.protocol !== 'openai' || call.kind === 'embeddings') return false;
+  return (
+    tokensMax < Math.min(call.request.outputTokensMax ?? tokensMax + 1, x.outputTokensMax ?? tokensMax + 1)
+  );
+}
+
+function shorten(x: Exchange, at: number, tokensMax: number): void {
+  x.rung = at;
+  x.degraded = 'output';
+  x.cost = shortened(x, tokensMax);
+  x.outputTokensMax = tokensMax;
+  x.targets = x.route!.targets[x.call!.protocol];
+  x.lookedUpIn = x.snapshot;
+  x.attemptsOfRung = 0;
+}
+
+function shortened({ cost, call }: Exchange, tokensMax: number): Exchange['cost'] {
+  const choices = call!.protocol === 'openai' ? call!.request.choices : 1;
+  return { tokensIn: cost.tokensIn, tokensOut: Math.min(cost.tokensOut, tokensMax * choices) };
+}
+
+/** Below a rung of shorter answers another one gives what the caller asked for. */
+function inFull(x: Exchange): void {
+  x.outputTokensMax = undefined;
+  x.cost = reckonCost(x.call!, x.caller.body.length, x.route!.usualOut.value);
+}
+
+/** An answer of the route's targets held its place for `ms`: the hold has to know what it would have taken in full. */
+export function tellHold(x: Exchange, ms: number, now: number): void {
+  const full = x.outputTokensMax === undefined;
+  const inFull = full ? 1 : weightOf(reckonCost(x.call!, x.caller.body.length, x.route!.usualOut.value));
+  x.route!.hold!.observe(
+    { kind: 'served', ms, growth: full ? 1 : Math.max(1.01, inFull / weightOf(x.cost)) },
+    now,
+  );
+}
+
+/** It is at its route's own targets, for a full answer or a shorter one. */
+export function isAtTargets({ rung, outputTokensMax }: Exchange): boolean {
+  return rung < 0 || outputTokensMax !== undefined;
+}
+
+/** What brought it down the ladder. */
+function why({ shedFor, failure }: Exchange): { for?: string } {
+  const cause = shedFor ?? failure?.code;
+  return cause === undefined ? {} : { for: cause };
+}
+
+function settingOf({ route }: Exchange, at: number): string {
+  return `routes.${route!.name}.ladder[${at}]`;
 }
 
 /** The earliest moment at which an endpoint of the route may be used again, in whole seconds. */

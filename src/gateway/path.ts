@@ -27,7 +27,7 @@ import {
   wrongProtocol,
 } from './failures.ts';
 import { identify, mayCall } from './identify.ts';
-import { descend } from './ladder.ts';
+import { descend, goStraight } from './ladder.ts';
 import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
 import { plan } from './plan.ts';
 import { addQuotaHeaders, reserveQuota } from './quota/reserve.ts';
@@ -149,7 +149,8 @@ export class Path {
   begin(x: Exchange, call: Call): void {
     x.route!.retries.observe({ budget: x.route!.settings.retry.budget });
     if (call.protocol === 'oip' && call.request?.sequence) this.#planSequence(x, call.request.sequence);
-    else if (!x.route!.answers || !this.deps.answers.begin(this, x)) this.plan(x, false);
+    else if (x.route!.answers && this.deps.answers.begin(this, x)) return;
+    else if (!x.route!.hold?.holds || !goStraight(this, x)) this.plan(x, false);
   }
 
   /** Chooses where it goes now. `again`: an endpoint that was tried may be tried on a fresh connection. */

@@ -5,7 +5,7 @@ import { passedBack } from './dispatch/headers.ts';
 import type { AttemptFailure } from './dispatch/outcome.ts';
 import type { Exchange } from './exchange.ts';
 import { KeptRandom } from './kept-random.ts';
-import { descend, isPinned, isSequence } from './ladder.ts';
+import { descend, isAtTargets, isPinned, isSequence } from './ladder.ts';
 import type { Path } from './path.ts';
 
 /**
@@ -61,7 +61,7 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
 /** Whether another attempt may be made, and after how many milliseconds: within the attempts, the time and the share of traffic. */
 function mayRetry(path: Path, x: Exchange, { trial, backend }: Attempt): number | undefined {
   const { name, settings, times, retries } = x.route!;
-  const allowed = x.rung < 0 ? settings.retry.attempts : 1;
+  const allowed = isAtTargets(x) ? settings.retry.attempts : 1;
   if (x.attemptsOfRung >= allowed) return undefined;
   const { clock, random } = path.deps;
   const now = clock.mono();

@@ -1,5 +1,6 @@
 import type { Random } from '../kernel/random.ts';
 import { coldStart, type StartInput } from './cold-start/index.ts';
+import { type HoldRead, judge as judgeHold } from './ladder-hold/index.ts';
 import { leastCostOfTwo, restore } from './least-cost-of-two/index.ts';
 import { type PrefixInput, prefixAffinity } from './prefix-affinity/index.ts';
 import { type RetryTimingInput, retryTiming } from './retry-timing/index.ts';
@@ -50,5 +51,6 @@ export const replayable: ReadonlyMap<string, Replayable> = new Map([
       replay: (input, random) => coldStart.decide(input as StartInput, 0, random),
     },
   ],
+  ['ladder-hold', { version: 1, replay: (input) => judgeHold(input as HoldRead) }],
   ['token-bucket', { version: 1, replay: (input) => replayBucket(input as BucketInput) }],
 ] satisfies [string, Replayable][]);

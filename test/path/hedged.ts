@@ -39,7 +39,7 @@ export const later = (engine: Engine, ms: number): Engine => {
 };
 export const words = (...said: string[]) => chatStream(said, 10);
 export const stepsOf = (gateway: VirtualGateway) =>
-  gateway.records.at(-1)!.steps.filter(({ code }) => !/^(admitted|less-cost|only-|target)/.test(code));
+  gateway.records.at(-1)!.steps.filter(({ code, policy }) => code !== 'admitted' && policy === undefined);
 export const codesOf = (gateway: VirtualGateway) => stepsOf(gateway).map(({ code }) => code);
 export const codeOf = (text: string): string | undefined => JSON.parse(text).error?.code;
 

@@ -7,7 +7,14 @@ const NONE = { waiting: [], running: [], cache: [] } as const;
  * Sources: the engines' own documentation of their metrics and health paths.
  */
 export const openaiDialects: readonly Dialect[] = [
-  { engine: 'openai', protocol: 'openai', healthPath: 'models', gauges: NONE, streamUsage: true },
+  {
+    engine: 'openai',
+    protocol: 'openai',
+    healthPath: 'models',
+    gauges: NONE,
+    streamUsage: true,
+    chatCap: 'max_completion_tokens', // models that reason refuse max_tokens
+  },
   {
     engine: 'vllm',
     protocol: 'openai',

@@ -6,13 +6,18 @@ const rung = z.union(
   [
     z.strictObject({ backend: name.describe('Another backend.') }),
     z.strictObject({
+      output: z
+        .strictObject({ tokensMax: whole(1).describe('The longest answer, in tokens.') })
+        .describe('Shorter answers of the same targets, for chat and completions.'),
+    }),
+    z.strictObject({
       cached: z
         .strictObject({ staleMax: duration.prefault('10m').describe('The oldest answer that is given.') })
         .describe('An answer given before to the same request.'),
     }),
     z.strictObject({ answer: z.string().min(1).describe('A fixed text, for chat and completions.') }),
   ],
-  { error: 'expected one of { backend }, { cached } or { answer }' },
+  { error: 'expected one of { backend }, { output }, { cached } or { answer }' },
 );
 
 export const route = z.strictObject({

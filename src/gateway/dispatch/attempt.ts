@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import { oipPath } from '../../protocols/oip/paths.ts';
-import { rewriteOpenaiBody } from '../../protocols/openai/request.ts';
+import { type OutputCap, rewriteOpenaiBody } from '../../protocols/openai/request.ts';
 import type { Call } from '../call.ts';
 import type { Flight, TransportError, UpstreamHeaders, UpstreamRequest, UpstreamSink } from '../contracts.ts';
 import { weightOf } from '../cost.ts';
@@ -255,6 +255,11 @@ function isJson(call: Call, headers: UpstreamHeaders): boolean {
   return call.kind !== 'model-ready' && headers['inference-header-content-length'] === undefined;
 }
 
+/** What the engine knows the longest answer by. */
+function capOf(call: Call, { dialect }: Backend): OutputCap {
+  return call.kind === 'chat' ? (dialect.chatCap ?? 'max_tokens') : 'max_tokens';
+}
+
 function isEventStream(headers: UpstreamHeaders): boolean {
   const type = headers['content-type'];
   return typeof type === 'string' && type.toLowerCase().startsWith('text/event-stream');
@@ -268,12 +273,14 @@ function upstreamRequest({ x, backend, endpoint, fresh, deps }: AttemptOptions):
       method: 'POST',
       path: endpoint.basePath + call.path,
       headers,
-      body: rewriteOpenaiBody(
-        x.caller.body,
-        call.request,
-        backend.model,
-        call.kind !== 'embeddings' && backend.dialect.streamUsage,
-      ),
+      body: rewriteOpenaiBody(x.caller.body, call.request, {
+        model: backend.model,
+        addUsage: call.kind !== 'embeddings' && backend.dialect.streamUsage,
+        output:
+          x.outputTokensMax === undefined
+            ? undefined
+            : { tokensMax: x.outputTokensMax, name: capOf(call, backend) },
+      }),
       fresh,
     };
   }

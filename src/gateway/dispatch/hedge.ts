@@ -1,5 +1,5 @@
 import type { Exchange } from '../exchange.ts';
-import { isPinned, isSequence } from '../ladder.ts';
+import { isAtTargets, isPinned, isSequence } from '../ladder.ts';
 import type { Path } from '../path.ts';
 import { plan } from '../plan.ts';
 import type { Attempt } from './attempt.ts';
@@ -150,7 +150,7 @@ export class Hedge {
 export function armHedge(path: Path, x: Exchange, first: Attempt): void {
   const route = x.route!;
   const { hedge } = route.settings;
-  if (hedge === undefined || x.rung >= 0 || x.attempts !== 1 || !mayHedge(x)) return;
+  if (hedge === undefined || !isAtTargets(x) || x.attempts !== 1 || !mayHedge(x)) return;
   route.hedges?.observe({ budget: hedge.budget });
   const afterMs =
     hedge.after === 'p95' ? route.times.quantile(x.call!, first.backend.name, 0.95) : hedge.after;

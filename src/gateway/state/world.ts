@@ -10,6 +10,7 @@ import type { Readings, Snapshot } from '../../links/messages.ts';
 import { Displacement } from '../../policies/displacement/index.ts';
 import { HedgeBudget } from '../../policies/hedge-budget/index.ts';
 import { Holders } from '../../policies/prefix-affinity/holders.ts';
+import { LadderHold } from '../../policies/ladder-hold/index.ts';
 import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
 import { type AnswerRules, answerRules } from '../answers/rules.ts';
@@ -54,6 +55,8 @@ export interface Route {
   waiting: Displacement<Yielder>;
   /** Where second attempts may run beside the first. */
   hedges: HedgeBudget | undefined;
+  /** Where its ladder has a rung of shorter answers. */
+  hold: LadderHold | undefined;
   /** How long its answers take. Shared by all snapshots. */
   times: UsualTimes;
   /** Tokens that its answers have had lately, a moving mean; undefined before the first. Shared by all snapshots. */
@@ -88,6 +91,7 @@ export class World {
   readonly #budgets = new Map<string, RetryBudget>();
   readonly #waiting = new Map<string, Displacement<Yielder>>();
   readonly #hedges = new Map<string, HedgeBudget>();
+  readonly #holds = new Map<string, LadderHold>();
   readonly #times = new Map<string, UsualTimes>();
   readonly #usualOut = new Map<string, { value: number | undefined }>();
   readonly #hosts = new Map<string, HostState>();
@@ -145,6 +149,9 @@ export class World {
         answers: answerRules(route),
         waiting: keep(this.#waiting, name, () => new Displacement<Yielder>(priorities.length)),
         hedges: route.hedge && keep(this.#hedges, name, () => new HedgeBudget()),
+        hold: route.ladder.some((rung) => 'output' in rung)
+          ? keep(this.#holds, name, () => new LadderHold())
+          : undefined,
         times: keep(this.#times, name, () => new UsualTimes()),
         usualOut: keep(this.#usualOut, name, () => ({ value: undefined })),
       });
@@ -266,6 +273,7 @@ export class World {
       if (!this.backends.has(name) && line.length === 0) this.#lines.delete(name);
     for (const name of this.#hosts.keys()) if (!this.backends.get(name)?.host) this.#hosts.delete(name);
     for (const name of this.#budgets.keys()) if (!this.routes.has(name)) this.#budgets.delete(name);
+    for (const name of this.#holds.keys()) if (!this.routes.get(name)?.hold) this.#holds.delete(name);
     for (const name of this.#hedges.keys()) if (!this.routes.has(name)) this.#hedges.delete(name);
     for (const [name, times] of this.#times)
       if (this.routes.has(name)) times.forget((backend) => this.backends.has(backend));

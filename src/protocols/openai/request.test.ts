@@ -8,9 +8,29 @@ function read(text: string): OpenaiRequest {
   return request;
 }
 const rewrite = (text: string, model = 'engine', usage = true) =>
-  rewriteOpenaiBody(Buffer.from(text), read(text), model, usage).toString();
+  rewriteOpenaiBody(Buffer.from(text), read(text), { model, addUsage: usage }).toString();
 
 describe('requests on the API of OpenAI', () => {
+  it.each([
+    ['{"model":"c"}', '{"max_tokens":64,"model":"engine"}'],
+    ['{ "max_tokens" : 100, "model":"c" }', '{ "max_tokens" : 64, "model":"engine" }'],
+    ['{"model":"c","max_tokens":64}', '{"model":"engine","max_tokens":64}'],
+    ['{"model":"c","max_tokens":1}', '{"model":"engine","max_tokens":1}'],
+    ['{"model":"c","max_tokens":null}', '{"model":"engine","max_tokens":64}'],
+    [
+      '{"max_completion_tokens":500,"model":"c","max_tokens":10,"x":[{"max_tokens":900}]}',
+      '{"max_completion_tokens":64,"model":"engine","max_tokens":10,"x":[{"max_tokens":900}]}',
+    ],
+    [
+      '{"model":"c","stream":true}',
+      '{"stream_options":{"include_usage":true},"max_tokens":64,"model":"engine","stream":true}',
+    ],
+  ])('lowers how long the answer may be, and changes nothing else: %s', (text, expected) => {
+    const output = { tokensMax: 64, name: 'max_tokens' as const };
+    const changes = { model: 'engine', addUsage: true, output };
+    expect(rewriteOpenaiBody(Buffer.from(text), read(text), changes).toString()).toBe(expected);
+  });
+
   it('changes the name of the model and nothing else', () => {
     expect(rewrite('{ "messages":[{"model":"chat"}], "model" :\t"chat" , "seed":1.0 }')).toBe(
       '{ "messages":[{"model":"chat"}], "model" :\t"engine" , "seed":1.0 }',

@@ -15,7 +15,13 @@ export interface OpenaiRequest {
   /** The caller asked for the chunk with the usage, or said that it wants none. */
   usageAsked: boolean | undefined;
   /** Places of what may have to change. */
-  places: { model: Member; streamOptions: Member | undefined; usage: Member | undefined; inside: number };
+  places: {
+    model: Member;
+    streamOptions: Member | undefined;
+    usage: Member | undefined;
+    inside: number;
+    caps: readonly Member[];
+  };
 }
 
 export interface BadRequest {
@@ -38,6 +44,10 @@ const DECIDED = [
 
 /** And `prompt`, of which only the kind is looked at. */
 const LOOKED_FOR = [...DECIDED, 'prompt'];
+
+/** Members that say how long an answer may be, one choice of it. */
+const OUTPUT_CAPS = ['max_tokens', 'max_completion_tokens'] as const;
+export type OutputCap = (typeof OUTPUT_CAPS)[number];
 
 export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
   const scanned = scanMembers(body, 0, body.length, LOOKED_FOR);
@@ -66,6 +76,7 @@ export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
       'stream_options',
     );
   const n = readCount(body, found.get('n')) ?? 1;
+  const caps = OUTPUT_CAPS.flatMap((key) => found.get(key) ?? []);
   return {
     model: name,
     stream,
@@ -76,19 +87,31 @@ export function readOpenaiRequest(body: Buffer): OpenaiRequest | BadRequest {
     promptCacheKey: readText(body, found.get('prompt_cache_key')),
     user: readText(body, found.get('user')),
     usageAsked: usage.asked,
-    places: { model, streamOptions: found.get('stream_options'), usage: usage.place, inside: scanned.inside },
+    places: {
+      model,
+      streamOptions: found.get('stream_options'),
+      usage: usage.place,
+      inside: scanned.inside,
+      caps,
+    },
   };
 }
 
-/**
- * The bytes that go upstream: the caller's own, with the engine's name of the model and, where `addUsage`, the flag
- * that makes a stream end with its usage. Nothing else changes.
- */
+/** What of a body has to change on its way upstream. */
+export interface Changes {
+  /** The engine's name of the model. */
+  model: string;
+  /** A stream is to end with its usage. */
+  addUsage: boolean;
+  /** The longest answer, in tokens, where it has to be shorter than the caller allows; `name` is how the engine knows it. */
+  output?: { tokensMax: number; name: OutputCap } | undefined;
+}
+
+/** The bytes that go upstream: the caller's own, save for what has to change. */
 export function rewriteOpenaiBody(
   body: Buffer,
   request: OpenaiRequest,
-  model: string,
-  addUsage: boolean,
+  { model, addUsage, output }: Changes,
 ): Buffer {
   const { places } = request;
   const edits: Edit[] = [{ start: places.model.start, end: places.model.end, text: JSON.stringify(model) }];
@@ -102,6 +125,7 @@ export function rewriteOpenaiBody(
       });
     else edits.push(addUsageTo(body, options, places.usage));
   }
+  if (output) edits.push(...lowerCaps(body, places, output));
   edits.sort((a, b) => a.start - b.start);
   return edited(body, edits);
 }
@@ -126,6 +150,18 @@ function edited(body: Buffer, edits: readonly Edit[]): Buffer {
   }
   body.copy(out, to, from);
   return out;
+}
+
+/** Lowers what the caller allows, wherever it says so; where it says nothing, it is said now. */
+function lowerCaps(
+  body: Buffer,
+  { caps, inside }: OpenaiRequest['places'],
+  { tokensMax, name }: NonNullable<Changes['output']>,
+): Edit[] {
+  if (caps.length === 0) return [{ start: inside, end: inside, text: `"${name}":${tokensMax},` }];
+  return caps
+    .filter((cap) => !((readCount(body, cap) ?? Number.POSITIVE_INFINITY) <= tokensMax))
+    .map(({ start, end }) => ({ start, end, text: String(tokensMax) }));
 }
 
 function addUsageTo(body: Buffer, options: Member, usage: Member | undefined): Edit {
