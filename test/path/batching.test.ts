@@ -159,6 +159,31 @@ describe('embeddings sent as one', () => {
     expect(gateway.taken).toEqual(NOTHING);
   });
 
+  it('come back whole from an answer too long to be held, and are refused where it breaks off', async () => {
+    for (const breaks of [false, true]) {
+      const { gateway, embed } = gatewayOf();
+      gateway.engines.set(A, (served) => {
+        const { input } = bodyOf(served.request) as unknown as { input: string[] };
+        const long = Array.from({ length: 100_000 }, (_, i) => i);
+        const data = input.map((each, index) => ({ index, embedding: [each, ...long] }));
+        const body = Buffer.from(JSON.stringify({ object: 'list', data }));
+        served.time.set(1, () => served.sink.onHead(200, { 'content-type': 'application/json' }));
+        served.time.set(2, () => served.sink.onData(body.subarray(0, 1_100_000)));
+        served.time.set(3, () => {
+          if (breaks) served.sink.onError({ kind: 'reset', message: '', unsent: false, stale: false });
+          else served.sink.onData(body.subarray(1_100_000));
+        });
+        if (!breaks) served.time.set(4, () => served.sink.onEnd());
+      });
+      const callers = [embed('one'), embed('two')];
+      await gateway.time.advance(50);
+      expect(gateway.served).toHaveLength(1);
+      if (breaks) expect(callers.map((caller) => caller.status)).toEqual([502, 502]);
+      else expect(callers.map((caller) => (rowsOf(caller)[0] as unknown[])[0])).toEqual(['one', 'two']);
+      expect(gateway.taken).toEqual(NOTHING);
+    }
+  });
+
   it('are right for any sizes, any leavers, any order', async () => {
     const inputs = fc.oneof(
       fc.string(),
