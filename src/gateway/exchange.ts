@@ -71,6 +71,8 @@ export class Exchange implements Bagged {
   /** Attempts that count, of all rungs; and of this rung. */
   attempts = 0;
   attemptsOfRung = 0;
+  /** An attempt of it was on a connection that had been closed. */
+  metStale = false;
   /** Place in the ladder; -1 is a full answer. */
   rung = -1;
   degraded: string | undefined;

@@ -34,7 +34,9 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
     descend(path, x);
     return;
   }
-  if (failed.stale) {
+  // Once: a request that kills who reads it looks the same, and is not to go on through every endpoint for nothing.
+  if (failed.stale && !x.metStale) {
+    x.metStale = true;
     count(path, attempt, failed.code);
     x.attempts--; // it was never read, and costs nothing
     x.attemptsOfRung--;

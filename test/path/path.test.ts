@@ -93,6 +93,24 @@ describe('the whole path in virtual time', () => {
     expect(gateway.served).toHaveLength(2);
   });
 
+  it('does not let a request that kills its engines go on through all of them', async () => {
+    const endpoints = Array.from({ length: 6 }, (_, at) => `http://10.1.0.${at}:8000`);
+    const gateway = new VirtualGateway({
+      backends: { b1: { engine: 'openai', model: 'm', endpoints: endpoints.map((each) => `${each}/v1`) } },
+      routes: { chat: { targets: [{ backend: 'b1' }], deadline: '10s' } },
+    });
+    const killed = new Set<string>();
+    for (const each of endpoints) {
+      gateway.engines.set(each, (served) => {
+        if (!served.request.fresh) killed.add(each);
+        failing(served.request.fresh ? {} : { kind: 'reset', unsent: false, stale: true })(served);
+      });
+    }
+    const caller = gateway.chat();
+    await gateway.time.advance(10_000);
+    expect([caller.status, killed.size]).toEqual([502, 3]);
+  });
+
   it('walks down the ladder, labelled, and tells the real error when nothing is left', async () => {
     const ladder = { route: { ladder: [{ backend: 'b2' }, { answer: 'busy' }] } };
     const gateway = new VirtualGateway(config(ladder));
