@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { A, bodyOf, gatewayOf } from './batching-world.ts';
-import { type Engine, NOTHING, never } from './virtual-gateway.ts';
+import { type Engine, NOTHING, never, VirtualCaller, type VirtualGateway } from './virtual-gateway.ts';
 
 /** Tensors of several callers, sent upstream as one request. */
 
@@ -141,5 +141,124 @@ describe('tensors sent as one', () => {
       ),
       { numRuns: 60 },
     );
+  });
+});
+
+/** A caller that keeps what it is given as bytes. */
+class RawCaller extends VirtualCaller {
+  bytes: Buffer = Buffer.alloc(0);
+  override respond(status: number, headers: string[], body: Buffer | string): void {
+    this.bytes = Buffer.from(body);
+    super.respond(status, headers, body);
+  }
+}
+
+/** A text as an element of BYTES. */
+function element(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(bytes.length);
+  return Buffer.concat([length, bytes]);
+}
+
+const HEADER = 'inference-header-content-length';
+
+/** Gives back what it gets, raw. */
+const rawEcho: Engine = ({ request, sink, time }) => {
+  const at = request.headers.indexOf(HEADER);
+  const jsonBytes = Number(request.headers[at + 1]);
+  const body = request.body as Buffer;
+  const { inputs } = JSON.parse(body.toString('utf8', 0, jsonBytes)) as { inputs: object[] };
+  const json = Buffer.from(JSON.stringify({ model_name: 'm', outputs: inputs }, null, 1));
+  time.set(10, () => {
+    sink.onHead(200, { 'content-type': 'application/octet-stream', [HEADER]: String(json.length) });
+    sink.onData(Buffer.concat([json, body.subarray(jsonBytes)]));
+    sink.onEnd();
+  });
+};
+
+describe('raw tensors sent as one', () => {
+  interface Raw {
+    texts: string[][];
+    floats: number[];
+  }
+
+  function send(gateway: VirtualGateway, { texts, floats }: Raw, more: object = {}): RawCaller {
+    const first = Buffer.concat(texts.flat().map(element));
+    const second = Buffer.from(new Float32Array(floats).buffer);
+    const shape = [texts.length, 2];
+    const json = Buffer.from(
+      JSON.stringify({
+        inputs: [
+          { name: 't', datatype: 'BYTES', shape, parameters: { binary_data_size: first.length } },
+          {
+            name: 'f',
+            datatype: 'FP32',
+            shape: [floats.length],
+            parameters: { binary_data_size: second.length },
+          },
+        ],
+        ...more,
+      }),
+    );
+    const headers = { [HEADER]: String(json.length), 'content-type': 'application/octet-stream' };
+    const caller = new RawCaller(
+      'POST',
+      '/v2/models/infer/infer',
+      Buffer.concat([json, first, second]),
+      headers,
+    );
+    gateway.path.handle(caller);
+    return caller;
+  }
+
+  const raw = fc
+    .array(fc.tuple(fc.string({ unit: 'binary' }), fc.string(), fc.float({ noNaN: true })), {
+      minLength: 1,
+      maxLength: 5,
+    })
+    .map(
+      (rows): Raw => ({
+        texts: rows.map(([a, b]) => [a.toWellFormed(), b]),
+        floats: rows.map(([, , f]) => f),
+      }),
+    );
+
+  it('give each caller its own bytes, for any sizes', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(raw, { minLength: 1, maxLength: 8 }), async (plan) => {
+        const { gateway } = gatewayOf({ max: 12 });
+        gateway.engines.set(A, rawEcho);
+        const callers = plan.map((each) => send(gateway, each));
+        await gateway.time.advance(200);
+        for (const [at, caller] of callers.entries()) {
+          const jsonBytes = Number(caller.answerHeader(HEADER));
+          const { outputs } = JSON.parse(caller.bytes.toString('utf8', 0, jsonBytes)) as {
+            outputs: { shape: number[]; parameters: { binary_data_size: number } }[];
+          };
+          const { texts, floats } = plan[at]!;
+          expect(outputs.map(({ shape }) => shape)).toEqual([[texts.length, 2], [floats.length]]);
+          const expected = Buffer.concat([
+            ...texts.flat().map(element),
+            Buffer.from(new Float32Array(floats).buffer),
+          ]);
+          expect(caller.bytes.subarray(jsonBytes)).toEqual(expected);
+          const size = outputs.reduce((sum, { parameters }) => sum + parameters.binary_data_size, 0);
+          expect(size).toBe(expected.length);
+        }
+        expect(gateway.taken).toEqual(NOTHING);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('are fewer upstream, and go by themselves where the bytes do not fit the shape', async () => {
+    const { gateway } = gatewayOf();
+    gateway.engines.set(A, never);
+    for (let i = 0; i < 3; i++) send(gateway, { texts: [['a', 'b']], floats: [i] });
+    send(gateway, { texts: [['a']], floats: [1] });
+    send(gateway, { texts: [['a', 'b']], floats: [1] }, { parameters: { binary_data_output: true } });
+    await gateway.time.advance(10);
+    expect(gateway.served).toHaveLength(3);
   });
 });

@@ -54,12 +54,11 @@ function readInputs(value: unknown): { inputs: string[]; weight: number; kind: s
 const joiner: Joiner = {
   join(parts) {
     const all = parts as readonly EmbeddingsPart[];
-    return Buffer.from(
-      withMembers(all[0]!.rest, `"input":[${all.flatMap((part) => part.inputs).join(',')}]`),
-    );
+    const inputs = all.flatMap((part) => part.inputs).join(',');
+    return { body: Buffer.from(withMembers(all[0]!.rest, `"input":[${inputs}]`)), jsonBytes: undefined };
   },
 
-  split(answer, parts, ids) {
+  split({ body: answer }, parts, ids) {
     const all = parts as readonly EmbeddingsPart[];
     const scanned = scanMembers(answer);
     if (typeof scanned === 'string' || hasTwice(scanned.members)) return undefined;
@@ -83,7 +82,7 @@ const joiner: Joiner = {
       if (usage && tokensIn !== undefined) {
         edits.set(usage, JSON.stringify({ prompt_tokens: tokensIn, total_tokens: tokensIn }));
       }
-      return { body: replaced(answer, edits), tokensIn };
+      return { body: replaced(answer, edits), jsonBytes: undefined, tokensIn };
     });
   },
 };

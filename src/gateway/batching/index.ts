@@ -62,9 +62,8 @@ function partOf(x: Exchange): Part | undefined {
   if (call.protocol === 'openai') {
     return call.kind === 'embeddings' ? embeddingsPart(x.caller.body) : undefined;
   }
-  return call.kind === 'infer' && call.headerLength === undefined && !call.request?.sequence
-    ? tensorsPart(x.caller.body)
-    : undefined;
+  if (call.kind !== 'infer' || call.request?.sequence) return undefined;
+  return tensorsPart(x.caller.body, call.headerLength === undefined ? undefined : Number(call.headerLength));
 }
 
 /** What requests have to share to go together. */

@@ -9,6 +9,8 @@ import type { Part } from './contracts.ts';
 
 /** The longest answer to a joined request that is taken apart. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
+/** The header that says where the JSON of a body ends, if raw tensors follow. */
+const JSON_BYTES = 'inference-header-content-length';
 
 export interface Member {
   x: Exchange;
@@ -23,6 +25,8 @@ export interface Member {
 export class JoinedCall extends CarrierCaller {
   readonly #path: Path;
   readonly #members: Member[];
+  /** Where the JSON of the joined body ends, if raw tensors follow. */
+  readonly #jsonBytes: number | undefined;
   readonly #onJudged: (worked: boolean) => void;
   /** An answer too long to come whole. */
   #pieces: Buffer[] | undefined;
@@ -32,7 +36,9 @@ export class JoinedCall extends CarrierCaller {
 
   constructor(path: Path, members: Member[], onJudged: (worked: boolean) => void) {
     const { joiner } = members[0]!.part;
-    super(members[0]!.x.caller.target, joiner.join(members.map(({ part }) => part)));
+    const { body, jsonBytes } = joiner.join(members.map(({ part }) => part));
+    super(members[0]!.x.caller.target, body);
+    this.#jsonBytes = jsonBytes;
     this.#path = path;
     this.#members = members;
     this.#onJudged = onJudged;
@@ -69,7 +75,9 @@ export class JoinedCall extends CarrierCaller {
   }
 
   header(name: string): string | undefined {
-    if (name === 'content-type') return 'application/json';
+    const raw = this.#jsonBytes;
+    if (name === 'content-type') return raw === undefined ? 'application/json' : 'application/octet-stream';
+    if (name === JSON_BYTES && raw !== undefined) return String(raw);
     return name === 'openai-beta' ? this.#members[0]!.x.caller.header(name) : undefined;
   }
 
@@ -110,7 +118,10 @@ export class JoinedCall extends CarrierCaller {
 
   #call(first: Exchange): OpenaiCall | OipModelCall | undefined {
     const call = first.call!;
-    if (call.protocol === 'oip') return { ...call, request: { id: undefined, sequence: undefined } };
+    if (call.protocol === 'oip') {
+      const headerLength = this.#jsonBytes === undefined ? undefined : String(this.#jsonBytes);
+      return { ...call, headerLength, request: { id: undefined, sequence: undefined } };
+    }
     const request = readOpenaiRequest(this.body);
     return 'message' in request ? undefined : { ...call, request };
   }
@@ -118,26 +129,29 @@ export class JoinedCall extends CarrierCaller {
   #share(headers: HeaderList, answer: Buffer): void {
     const parts = this.#members.map(({ part }) => part);
     const ids = this.#members.map(({ x }) => x.id);
-    const shares = parts[0]!.joiner.split(answer, parts, ids);
+    const raw = headerOf(headers, JSON_BYTES);
+    const jsonBytes = raw === undefined ? undefined : Number(raw);
+    const shares = parts[0]!.joiner.split({ body: answer, jsonBytes }, parts, ids);
     if (!shares) {
       this.#part('batch-unclear');
       return;
     }
-    const type = contentType(headers);
-    const shared = sharedHeaders(headers);
+    const type = headerOf(headers, 'content-type') ?? 'application/json';
+    const shared = without(sharedHeaders(headers), JSON_BYTES);
     let told = false;
     for (const [at, { x, joinedAt }] of this.#end().entries()) {
       if (x.over) continue;
       if (told) countRung(this.#path, this.carrier!);
       told = true;
-      const { body, tokensIn } = shares[at]!;
+      const { body, jsonBytes: ownBytes, tokensIn } = shares[at]!;
       tell(this.#path, this.carrier!, x, joinedAt + x.waitedMs);
       x.firstContentAt = this.#path.deps.clock.mono();
       x.tokensIn = tokensIn;
       x.tokensOut = tokensIn === undefined ? undefined : 0;
-      const own = [...shared];
+      const framing = ownBytes === undefined ? {} : { [JSON_BYTES]: String(ownBytes) };
+      const own = [...shared, ...Object.entries(framing).flat()];
       this.#path.addHeaders(x, own);
-      x.listener?.whole(200, { 'content-type': type }, body);
+      x.listener?.whole(200, { 'content-type': type, ...framing }, body);
       x.caller.respond(200, own, body);
       this.#path.finish(x);
     }
@@ -191,7 +205,11 @@ export class JoinedCall extends CarrierCaller {
   }
 }
 
-function contentType(headers: HeaderList): string {
-  const at = headers.indexOf('content-type');
-  return at < 0 ? 'application/json' : headers[at + 1]!;
+function headerOf(headers: HeaderList, name: string): string | undefined {
+  const at = headers.findIndex((each, i) => i % 2 === 0 && each === name);
+  return at < 0 ? undefined : headers[at + 1];
+}
+
+function without(headers: HeaderList, name: string): HeaderList {
+  return headers.filter((_, i) => headers[i - (i % 2)] !== name);
 }

@@ -1,7 +1,7 @@
 /** Reads and writes the tensors of inference requests and answers, as JSON and in the binary tensor extension. */
 
 /** Bytes of one element; 0 for BYTES, whose elements carry a length of their own. */
-const ELEMENT_BYTES = {
+export const ELEMENT_BYTES = {
   BOOL: 1,
   UINT8: 1,
   UINT16: 2,
