@@ -51,7 +51,7 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
     x.attemptsOfRung--;
     path.plan(x, false);
   } else {
-    const pauseMs = failed.retryable && !isPinned(x) ? mayRetry(path, x, attempt) : undefined;
+    const pauseMs = failed.retryable && !isPinned(x) ? mayRetry(path, x, attempt, failed) : undefined;
     if (pauseMs === undefined) descend(path, x);
     else {
       count(path, attempt, failed.code);
@@ -61,7 +61,8 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
 }
 
 /** Whether another attempt may be made, and after how many milliseconds: within the attempts, the time and the share of traffic. */
-function mayRetry(path: Path, x: Exchange, { trial, backend }: Attempt): number | undefined {
+function mayRetry(path: Path, x: Exchange, attempt: Attempt, failed: AttemptFailure): number | undefined {
+  const { trial, backend } = attempt;
   const { name, settings, times, retries } = x.route!;
   const allowed = isAtTargets(x) ? settings.retry.attempts : 1;
   if (x.attemptsOfRung >= allowed) return undefined;
@@ -89,7 +90,9 @@ function mayRetry(path: Path, x: Exchange, { trial, backend }: Attempt): number 
       setting: `routes.${name}.deadline`,
     });
   }
-  if (timing.choice === undefined || trial) return timing.choice; // trying an endpoint out costs no budget
+  // Trying an endpoint out costs no budget, nor does work that was lost with its engine: it is no second load on anybody.
+  const free = trial || (failed.code === 'connection-lost' && attempt.endpoint.breaker.state !== 'closed');
+  if (timing.choice === undefined || free) return timing.choice;
   const { choice, reason } = retries.decide({ budget: settings.retry.budget }, now);
   path.step(x, 'plan', reason.code, reason.figures, `routes.${name}.retry.budget`);
   return choice ? timing.choice : undefined;

@@ -93,6 +93,17 @@ describe('the whole path in virtual time', () => {
     expect(gateway.served).toHaveLength(2);
   });
 
+  it('does elsewhere what an engine had at hand when it died, however much that was', async () => {
+    const limits = { concurrency: 100, adaptive: 'off' };
+    const gateway = new VirtualGateway(config({ endpoints: [`${A}/v1`, `${B}/v1`], backend: { limits } }));
+    gateway.engines.set(A, failing({ kind: 'reset', unsent: false }, 50));
+    gateway.engines.set(B, chatAnswer('b', 100));
+    const callers = Array.from({ length: 80 }, () => gateway.chat());
+    expect(gateway.served).toHaveLength(80);
+    await gateway.time.advance(1000);
+    expect(callers.filter(({ status }) => status !== 200)).toEqual([]);
+  });
+
   it('does not let a request that kills its engines go on through all of them', async () => {
     const endpoints = Array.from({ length: 6 }, (_, at) => `http://10.1.0.${at}:8000`);
     const gateway = new VirtualGateway({
