@@ -107,8 +107,9 @@ describe('without a session', () => {
 });
 
 describe('the cost', () => {
-  it('counts tokens, not requests', () => {
-    expect(between({ tokens: 9000, requests: 1 }, { tokens: 500, requests: 20 })).toEqual(new Set(['b']));
+  it('counts tokens as well as requests', () => {
+    expect(between({ tokens: 9000, requests: 2 }, { tokens: 500, requests: 10 })).toEqual(new Set(['b']));
+    expect(between({ tokens: 2000, requests: 2 }, { tokens: 1800, requests: 10 })).toEqual(new Set(['a']));
   });
 
   it('is that of the slower one times how much slower it is', () => {
@@ -121,8 +122,8 @@ describe('the cost', () => {
 
   it('takes small differences for noise', () => {
     expect(between({ latencyMs: 1 }, { latencyMs: 3 }).size).toBe(2);
-    expect(between({ latencyMs: 400 }, { latencyMs: 480 }).size).toBe(2);
-    expect(between({ latencyMs: 480 }, { latencyMs: 400, tokens: 1 })).toEqual(new Set(['a']));
+    expect(between({ latencyMs: 400 }, { latencyMs: 780 }).size).toBe(2);
+    expect(between({ latencyMs: 780 }, { latencyMs: 400, tokens: 1 })).toEqual(new Set(['a']));
   });
 
   it('believes less and less in what was measured long ago, so that a slow one is tried again', () => {

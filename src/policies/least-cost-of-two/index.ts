@@ -29,8 +29,8 @@ export interface ChoiceInput {
 const TAU_MS = 10_000;
 /** Added to every latency, milliseconds: below it differences are noise. */
 const NOISE_MS = 10;
-/** Latencies that are less apart than this factor are taken to be the same. */
-const ALIKE = 1.25;
+/** Latencies that are less apart than this factor are taken to be the same: prompts of other lengths make as much. */
+const ALIKE = 2;
 
 /** Chooses the endpoint of less cost of two drawn at random, or a session's own. */
 export const leastCostOfTwo: Policy<ChoiceInput, number> = {
@@ -63,10 +63,11 @@ function cheaper(input: ChoiceInput, first: number, second: number): Decision<nu
   const a = input.read(first);
   const b = input.read(second);
   const figures: Record<string, string | number> = { drawn: `${first},${second}` };
-  let [loadA, loadB] = [a.tokens, b.tokens];
+  const usual = (a.tokens + b.tokens + input.tokens) / (a.requests + b.requests + 1);
+  let loadA = (a.tokens + a.requests * usual) / 2;
+  let loadB = (b.tokens + b.requests * usual) / 2;
   if (a.others !== undefined && b.others !== undefined && a.others + b.others > 0) {
     // What others sent is taken to be as long, on average, as what is known.
-    const usual = (a.tokens + b.tokens + input.tokens) / (a.requests + b.requests + 1);
     loadA += a.others * usual;
     loadB += b.others * usual;
     figures['firstOthers'] = a.others;
