@@ -30,7 +30,7 @@ export const REASONS = {
   'queue-full':
     'No place was free, and {waiting} requests waited already; {max} may, and none of them had less right to its place[; it would have waited {waitMs}].',
   'would-miss-deadline':
-    'All {places} places were taken and {waiting} requests waited; {aheadTokens} tokens went before it, at {tokensPerSecond} a second: {waitMs} of waiting and {serviceMs} until its answer did not fit into {leftMs}.',
+    'No place was free for it: {places} were taken, and {waiting} requests waited; {aheadTokens} tokens went before it, at {tokensPerSecond} a second: {waitMs} of waiting and {serviceMs} until its answer did not fit into {leftMs}.',
   displaced:
     'With {waiting} of {max} waiting it gave its place in the queue to {by} ({rule}); it was of {tenant}, as {priority}.',
   'lower-priority': 'Of the priorities with more than their floor of the queue, the lowest gives way.',
@@ -71,7 +71,7 @@ export const REASONS = {
   'prefix-not-placed':
     'Nobody has enough of the beginning of this prompt ({matched} of {blocks} blocks), and {endpoint}, where it belongs, is busier than others: {load} tokens were in flight there, {least} at the least busy.',
   'less-cost-of-two':
-    '{endpoint} cost less of two drawn among {endpoints} endpoints: {first} and {second} tokens in flight[, {firstOthers} and {secondOthers} requests of others][, {firstMs} and {secondMs} for an answer].',
+    '{endpoint} cost less of two drawn among {endpoints} endpoints, at a load of {first} and {second} tokens[, {firstOthers} and {secondOthers} requests of others][, {firstMs} and {secondMs} for an answer].',
 
   'no-endpoint':
     'None of {endpoints} endpoints could be used: {unwell} did not answer their probes, {open} had an open breaker, {cooling} had asked to be left alone.',
