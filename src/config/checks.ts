@@ -191,7 +191,7 @@ function checkRemote(backend: RemoteBackendSettings, path: Path, findings: Findi
   }
 }
 
-function checkRoutes({ routes }: Settings, findings: Findings): void {
+function checkRoutes({ routes, backends }: Settings, findings: Findings): void {
   for (const [name, route] of Object.entries(routes)) {
     const path = ['routes', name];
     if (findings.names.pipelines.includes(name)) {
@@ -208,6 +208,7 @@ function checkRoutes({ routes }: Settings, findings: Findings): void {
       }
       seen.add(backend);
     }
+    checkShadows(name, route, backends, findings);
     if (route.targets.every(({ weight }) => weight === 0)) {
       findings.fault(
         'contradiction',
@@ -220,6 +221,39 @@ function checkRoutes({ routes }: Settings, findings: Findings): void {
       );
     }
   }
+}
+
+/** A shadow hears the same protocol as a target, and is none itself. */
+function checkShadows(
+  name: string,
+  { shadow, targets }: Settings['routes'][string],
+  backends: Settings['backends'],
+  findings: Findings,
+): void {
+  const spoken = new Set(targets.flatMap(({ backend }) => protocolsOf(backends[backend])));
+  const seen = new Set<string>();
+  for (const [index, { backend }] of shadow.entries()) {
+    const path = ['routes', name, 'shadow', index, 'backend'];
+    if (seen.has(backend))
+      findings.fault('contradiction', path, `the backend "${backend}" is a shadow twice`);
+    seen.add(backend);
+    const speaks = protocolsOf(backends[backend]);
+    if (speaks.length > 0 && spoken.size > 0 && !speaks.some((protocol) => spoken.has(protocol))) {
+      const message = `the shadow "${backend}" speaks another protocol than the targets, so that no copy could be sent`;
+      findings.fault('contradiction', path, message);
+    }
+    if (targets.some((target) => target.backend === backend && target.weight > 0)) {
+      const message = `"${backend}" is a target as well: copies take its places while nobody waits for them`;
+      findings.notices.push({ code: 'looks-wrong', path, message });
+    }
+  }
+}
+
+/** None where the backend has a fault of its own. */
+function protocolsOf(backend: Settings['backends'][string] | undefined): ('openai' | 'oip')[] {
+  if (!backend) return [];
+  if (!('endpoints' in backend)) return ['openai', 'oip'];
+  return (OPENAI_ENGINES as readonly string[]).includes(backend.engine) ? ['openai'] : ['oip'];
 }
 
 function checkTenants({ tenants, admin }: Settings, findings: Findings): void {

@@ -28,7 +28,6 @@ const LATER: readonly Later[] = [
     only: startsWith('postgres'),
     sentence: 'state is kept in SQLite, in the data directory',
   },
-  { pattern: 'routes.*.shadow', sentence: 'no copies are sent' },
   { pattern: 'pipelines.*', sentence: 'it cannot be called' },
 ];
 

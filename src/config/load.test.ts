@@ -140,9 +140,7 @@ tenants:
 store: { url: "postgres://u:p@h/db" }
 `;
     const { notices, secrets } = load({ [FILE]: text });
-    expect(notices.map(({ path, code }) => [path, code])).toEqual([
-      ['store.url', 'no-effect-yet'],
-    ]);
+    expect(notices.map(({ path, code }) => [path, code])).toEqual([['store.url', 'no-effect-yet']]);
     expect(secrets['store.url']).toBe('postgres://***@h/db');
   });
 
@@ -159,6 +157,25 @@ tenants: {}
       ['backends.b.endpoints[0]', expect.stringContaining('http://h:8000/v2/v2/models')],
       ['tenants', 'there is no tenant, so that nobody may call'],
     ]);
+  });
+
+  it('wants of a shadow that it speaks what the targets speak, and says when it is one of them', () => {
+    const text = (shadow: string) => `backends:
+  a: { engine: vllm, model: m, endpoints: ["http://a:8000/v1"] }
+  b: { engine: triton, model: m, endpoints: ["http://b:8000"] }
+  sim: { engine: sim, model: m }
+routes:
+  chat: { targets: [{ backend: a }], shadow: ${shadow} }
+`;
+    expect(faultsOf(text('[{ backend: b, percent: 5 }]'))).toMatchObject([
+      { path: 'routes.chat.shadow[0].backend', message: expect.stringContaining('another protocol') },
+    ]);
+    expect(faultsOf(text('[{ backend: sim, percent: 5 }, { backend: sim, percent: 5 }]'))).toMatchObject([
+      { path: 'routes.chat.shadow[1].backend', message: expect.stringContaining('twice') },
+    ]);
+    expect(faultsOf(text('[{ backend: sum, percent: 5 }]'))).toMatchObject([{ code: 'unknown-name' }]);
+    const { notices } = load({ [FILE]: text('[{ backend: a, percent: 5 }]') });
+    expect(notices).toMatchObject([{ code: 'looks-wrong', path: 'routes.chat.shadow[0].backend' }]);
   });
 
   it('reads anchors and aliases, and bounds what they stand for', () => {

@@ -11,6 +11,7 @@ import { Path } from './path.ts';
 import { Quotas } from './quota/quotas.ts';
 import { Rates } from './quota/rates.ts';
 import { Sequences } from './sequences.ts';
+import { ShadowCopies } from './shadow/index.ts';
 import { World } from './state/world.ts';
 
 export interface GatewayParts {
@@ -43,6 +44,7 @@ export function assembleGateway(parts: GatewayParts): Gateway {
   const world = new World({ clock, random, timers, leases, quotas, openTransport });
   const buffers = new BufferBudget();
   const metrics = workerMetrics(parts.registry, parts.gauges);
+  const watch = new EndpointWatch({ clock, random, facts, world });
   const path = new Path({
     clock,
     random,
@@ -54,7 +56,8 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     buffers,
     sequences: new Sequences(),
     answers: new Answers({ clock, random, world, metrics, buffers }),
-    watch: new EndpointWatch({ clock, random, facts, world }),
+    shadows: new ShadowCopies({ clock, random, timers, world, metrics, buffers, watch }),
+    watch,
     version: parts.version,
   });
   return { world, path, buffers, metrics };

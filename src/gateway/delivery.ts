@@ -6,6 +6,7 @@ import { serviceKind, serviceSize } from './cost.ts';
 import type { Attempt, AttemptHost } from './dispatch/attempt.ts';
 import { passedBack } from './dispatch/headers.ts';
 import type { AttemptFailure } from './dispatch/outcome.ts';
+import { tellServed } from './dispatch/sample.ts';
 import type { Exchange } from './exchange.ts';
 import { isAtTargets, tellHold } from './ladder.ts';
 import { STREAM_TYPE } from './own-answers.ts';
@@ -181,24 +182,9 @@ export class Delivery implements AttemptHost {
     if (!x.streaming) this.#observeTime();
     const call = x.call!;
     const now = this.#path.deps.clock.mono();
-    const { startedAt, firstContentAt, tokensInFlight, inflight } = attempt;
+    const { startedAt, firstContentAt } = attempt;
     const streamed = x.streaming && firstContentAt !== undefined;
-    attempt.endpoint.served(
-      attempt,
-      {
-        firstTokenMs: streamed ? firstContentAt - startedAt : undefined,
-        totalMs: now - startedAt,
-        tokensIn: x.tokensIn ?? x.cost.tokensIn,
-        tokensOut: x.tokensOut ?? x.cost.tokensOut,
-        counted: x.tokensIn !== undefined,
-        tokensInFlight,
-        inflight,
-        kind: call.protocol === 'oip' ? 'tensors' : call.kind,
-      },
-      x.caller.body.length,
-      x.route!.settings.deadline,
-      now,
-    );
+    tellServed(attempt, x, now);
     const aboutMs = streamed ? firstContentAt - startedAt : now - startedAt;
     attempt.backend.line.service.observe(serviceKind(call), serviceSize(call, x.cost), aboutMs, now);
     if (x.route!.hold && isAtTargets(x)) tellHold(x, now - startedAt, now);

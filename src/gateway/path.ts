@@ -33,6 +33,7 @@ import { plan } from './plan.ts';
 import { addQuotaHeaders, reserveQuota } from './quota/reserve.ts';
 import { isShed, outcomeOf, Settler } from './record/settle.ts';
 import type { Sequences } from './sequences.ts';
+import type { ShadowCopies } from './shadow/index.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, World } from './state/world.ts';
 import { waitForPlace } from './wait.ts';
@@ -48,6 +49,7 @@ export interface PathDeps {
   buffers: BufferBudget;
   sequences: Sequences;
   answers: Answers;
+  shadows: ShadowCopies;
   watch: EndpointWatch;
   version: string;
 }
@@ -268,6 +270,7 @@ export class Path {
       if (x.committed) Delivery.breakOff(this, x, failure);
       else this.refuse(x, failure);
     }
+    this.deps.shadows.close();
   }
 
   finish(x: Exchange): void {

@@ -134,6 +134,14 @@ function detourMetrics(tally: Tally) {
       'route',
       'outcome',
     ),
+    /** route, backend, outcome (`ok`, `failed`, `dropped`) */
+    shadows: tally(
+      'armature_shadow_total',
+      'Copies of requests sent to shadows, by what came of them.',
+      'route',
+      'backend',
+      'outcome',
+    ),
     /** backend, reason */
     retries: tally('armature_retries_total', 'Attempts after the first of a request.', 'backend', 'reason'),
   };

@@ -43,7 +43,9 @@ export const route = z.strictObject({
       }),
     )
     .default([])
-    .describe('Copies sent to other backends, whose answers are thrown away.'),
+    .describe(
+      'Copies sent to other backends after the request itself, where they have a free place; their answers are thrown away.',
+    ),
   ladder: z
     .array(rung)
     .max(20)

@@ -9,8 +9,8 @@ import type { Timers } from '../../kernel/timers.ts';
 import type { Readings, Snapshot } from '../../links/messages.ts';
 import { Displacement } from '../../policies/displacement/index.ts';
 import { HedgeBudget } from '../../policies/hedge-budget/index.ts';
-import { Holders } from '../../policies/prefix-affinity/holders.ts';
 import { LadderHold } from '../../policies/ladder-hold/index.ts';
+import { Holders } from '../../policies/prefix-affinity/holders.ts';
 import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
 import { type AnswerRules, answerRules } from '../answers/rules.ts';
@@ -43,6 +43,12 @@ export interface Target {
   backend: Backend;
 }
 
+export interface Shadow {
+  backend: Backend;
+  /** How many of a hundred requests are copied. */
+  percent: number;
+}
+
 export interface Route {
   name: string;
   settings: RouteSettings;
@@ -55,6 +61,8 @@ export interface Route {
   waiting: Displacement<Yielder>;
   /** Where second attempts may run beside the first. */
   hedges: HedgeBudget | undefined;
+  /** Where copies of its requests go; undefined for nowhere. */
+  shadows: readonly Shadow[] | undefined;
   /** Where its ladder has a rung of shorter answers. */
   hold: LadderHold | undefined;
   /** How long its answers take. Shared by all snapshots. */
@@ -149,6 +157,7 @@ export class World {
         answers: answerRules(route),
         waiting: keep(this.#waiting, name, () => new Displacement<Yielder>(priorities.length)),
         hedges: route.hedge && keep(this.#hedges, name, () => new HedgeBudget()),
+        shadows: shadowsOf(route, backends),
         hold: route.ladder.some((rung) => 'output' in rung)
           ? keep(this.#holds, name, () => new LadderHold())
           : undefined,
@@ -324,6 +333,13 @@ function targetsOf(
     const backend = backends.get(name)!;
     return weight > 0 && speaks(backend, protocol) ? [{ name, weight, backend }] : [];
   });
+}
+
+function shadowsOf({ shadow }: RouteSettings, backends: ReadonlyMap<string, Backend>): Shadow[] | undefined {
+  const shadows = shadow.filter(({ percent }) => percent > 0);
+  return shadows.length === 0
+    ? undefined
+    : shadows.map(({ backend, percent }) => ({ backend: backends.get(backend)!, percent }));
 }
 
 /** Hosts of our own speak both protocols. */

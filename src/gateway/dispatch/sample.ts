@@ -1,0 +1,24 @@
+import type { Exchange } from '../exchange.ts';
+import type { Attempt } from './attempt.ts';
+
+/** Tells an endpoint what an attempt took that it has answered whole. */
+export function tellServed(attempt: Attempt, x: Exchange, now: number): void {
+  const call = x.call!;
+  const { startedAt, firstContentAt, tokensInFlight, inflight } = attempt;
+  attempt.endpoint.served(
+    attempt,
+    {
+      firstTokenMs: x.streaming && firstContentAt !== undefined ? firstContentAt - startedAt : undefined,
+      totalMs: now - startedAt,
+      tokensIn: x.tokensIn ?? x.cost.tokensIn,
+      tokensOut: x.tokensOut ?? x.cost.tokensOut,
+      counted: x.tokensIn !== undefined,
+      tokensInFlight,
+      inflight,
+      kind: call.protocol === 'oip' ? 'tensors' : call.kind,
+    },
+    x.caller.body.length,
+    x.route!.settings.deadline,
+    now,
+  );
+}
