@@ -159,6 +159,31 @@ tenants: {}
     ]);
   });
 
+  it('wants limits of routes that exist, and says where there is nothing to limit', () => {
+    const text = (limits: string) => `${BACKEND}routes:
+  chat: { targets: [{ backend: b1 }] }
+  more: { targets: [{ backend: b1 }] }
+tenants:
+  web: { routes: [chat], limits: { routes: ${limits} } }
+`;
+    expect(faultsOf(text('{ chta: { requests: 5/s } }'))).toMatchObject([
+      { path: 'tenants.web.limits.routes.chta', code: 'unknown-name', hint: 'did you mean "chat"?' },
+    ]);
+    expect(faultsOf(text('{ chat: { requests: 5/week, concurrency: 0 } }')).map(({ path }) => path)).toEqual([
+      'tenants.web.limits.routes.chat.requests',
+      'tenants.web.limits.routes.chat.concurrency',
+    ]);
+    const { notices, settings } = load({
+      [FILE]: text('{ chat: { tokens: 5/h }, more: { concurrency: 1 } }'),
+    });
+    expect(notices.map(({ path, message }) => [path, message])).toEqual([
+      ['tenants.web.limits.routes.more', 'the tenant may not call "more", so that there is nothing to limit'],
+    ]);
+    expect(settings.tenants!['web']!.limits.routes['chat']).toEqual({
+      tokens: { amount: 5, perSeconds: 3600 },
+    });
+  });
+
   it('wants of a shadow that it speaks what the targets speak, and says when it is one of them', () => {
     const text = (shadow: string) => `backends:
   a: { engine: vllm, model: m, endpoints: ["http://a:8000/v1"] }
