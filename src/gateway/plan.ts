@@ -1,3 +1,4 @@
+import { rankOf } from '../kernel/priorities.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Reason } from '../policies/contracts.ts';
 import { leastCostOfTwo, readOf } from '../policies/least-cost-of-two/index.ts';
@@ -10,6 +11,7 @@ import type { Exchange } from './exchange.ts';
 import { KeptRandom } from './kept-random.ts';
 import { beginningsOf, prefixInput } from './prefix.ts';
 import type { Endpoint } from './state/endpoint.ts';
+import { isRoomFor } from './state/room.ts';
 import type { Backend, Target } from './state/world.ts';
 
 /** What a plan comes to: an endpoint with a place taken, a backend to wait for, or nothing that can be used. */
@@ -42,7 +44,7 @@ export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): 
   }
   const backend = chooseTarget(x, targets, deps.random, now);
   const usable = usableOf(x, backend, now).filter((endpoint) => fresh || !x.tried.includes(endpoint));
-  if (isQueued(backend, usable)) return { kind: 'wait', backend };
+  if (isKeptBack(x, backend, usable, now)) return { kind: 'wait', backend };
   const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
   return endpoint ? { kind: 'go', backend, endpoint, fresh } : { kind: 'wait', backend };
 }
@@ -51,14 +53,19 @@ export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): 
 function planFirst(x: Exchange, backend: Backend, deps: PlanDeps, now: number): Plan {
   const usable = usableOf(x, backend, now);
   if (usable.length === 0) return { kind: 'none' };
-  if (isQueued(backend, usable)) return { kind: 'wait', backend };
+  if (isKeptBack(x, backend, usable, now)) return { kind: 'wait', backend };
   const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
   return endpoint ? { kind: 'go', backend, endpoint, fresh: false } : { kind: 'wait', backend };
 }
 
-/** Whether there is room that others wait for already: who comes now takes its turn among them. */
-function isQueued({ line }: Backend, usable: readonly Endpoint[]): boolean {
-  return line.length > 0 && usable.some((endpoint) => endpoint.hasRoom);
+/** Whether there is room that is not for it: others wait for it already, or it is kept for critical requests. */
+function isKeptBack(x: Exchange, backend: Backend, usable: readonly Endpoint[], now: number): boolean {
+  const { line } = backend;
+  const critical = x.priority === 'critical';
+  if (critical) line.kept.seen(now);
+  if (line.length === 0 && (critical || !line.kept.inForce(now))) return false;
+  if (!usable.some((endpoint) => endpoint.hasRoom)) return false;
+  return line.length > 0 || !isRoomFor(rankOf(x.priority), backend, now);
 }
 
 /** The backend's own list where all of it can be used: no copy for the usual case. */

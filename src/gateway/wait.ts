@@ -10,6 +10,7 @@ import { descend } from './ladder.ts';
 import type { Path } from './path.ts';
 import { takePlace } from './plan.ts';
 import type { Endpoint } from './state/endpoint.ts';
+import { isRoomFor } from './state/room.ts';
 import type { Standing, Turn, Waiter, Yielder } from './state/waiting-line.ts';
 import type { Backend } from './state/world.ts';
 
@@ -64,17 +65,11 @@ export class Waiting implements Waiter, Yielder {
     const x = this.#x;
     const { line, endpoints } = this.#backend;
     const now = path.deps.clock.mono();
+    if (isRoomFor(this.rank, this.#backend, now)) return true;
     let places = 0;
-    let usable = false;
-    for (const endpoint of endpoints) {
-      if (endpoint.waitMs(now) === 0) {
-        if (endpoint.hasRoom) return true;
-        usable = true;
-      }
-      places += endpoint.inflight;
-    }
+    for (const endpoint of endpoints) if (endpoint.waitMs(now) === 0) places += endpoint.inflight;
     // It waits for a start, whose time has been judged already, or for a first unit of other workers.
-    if (!usable || places === 0) return true;
+    if (places === 0) return true;
     const ahead = line.ahead(this, places);
     this.#waitMs = line.drain.waitMs(ahead, now);
     this.#aheadTokens = Math.round(ahead.above + ahead.own);

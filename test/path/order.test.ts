@@ -21,7 +21,7 @@ function world(more: { places?: number; endpoints?: string[]; route?: object; ba
         engine: 'openai',
         model: 'm',
         endpoints: endpoints.map((origin) => `${origin}/v1`),
-        limits: { concurrency: places },
+        limits: { concurrency: places, adaptive: 'off' },
       },
       ...backends,
     },
@@ -109,6 +109,38 @@ describe('whose turn it is', () => {
     expect([...first, waits, late].map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     const order = gateway.records.filter(({ tenant }) => tenant === 'calm').map(({ priority }) => priority);
     expect(order[0]).toBe('interactive');
+  });
+});
+
+describe('the last places', () => {
+  it('are kept for critical requests while there are any, and for nobody else', async () => {
+    const { gateway, ask } = world({ places: 64 });
+    gateway.engines.set(A, chatAnswer('x', 100));
+    const inflight = () => [...gateway.world.endpoints.values()][0]!.inflight;
+    const flood = () => Array.from({ length: 100 }, () => ask('flood'));
+    flood();
+    expect(inflight()).toBe(64);
+    await gateway.time.advance(1_000);
+    ask('calm', 'critical');
+    await gateway.time.advance(1_000);
+    flood();
+    expect(inflight()).toBe(62);
+    const critical = [ask('calm', 'critical'), ask('calm', 'critical'), ask('calm', 'critical')];
+    expect(inflight()).toBe(64);
+    await gateway.time.advance(100);
+    expect(critical.map(({ status }) => status)).toEqual([200, 200, undefined]);
+    await gateway.time.advance(20_000);
+    flood();
+    expect(inflight()).toBe(64);
+    await gateway.time.advance(1_000);
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
+  it("are nobody's own where there are too few to go round", () => {
+    const { gateway, ask } = world({ places: 31 });
+    ask('calm', 'critical');
+    for (let i = 0; i < 40; i++) ask('flood');
+    expect([...gateway.world.endpoints.values()][0]!.inflight).toBe(31);
   });
 });
 

@@ -15,13 +15,13 @@ const listenerTls = z
   })
   .describe('Serves https instead of http.');
 
-const floor = (share: number) =>
+const floor = (share: number, says = 'Its share of tokens, from 0 to 1.') =>
   z
     .number({ error: 'expected a share from 0 to 1' })
     .min(0, 'expected a share from 0 to 1')
     .max(1, 'expected a share from 0 to 1')
     .default(share)
-    .describe('Its share of tokens, from 0 to 1.');
+    .describe(says);
 
 const gateway = z.strictObject({
   listen: address
@@ -44,14 +44,17 @@ const gateway = z.strictObject({
     ),
   floors: z
     .strictObject({
-      critical: floor(0),
+      critical: floor(
+        1 / 32,
+        'Share of places that are kept free for it while it is in use, rounded down; from 0 to 1.',
+      ),
       interactive: floor(0.1),
       standard: floor(0.05),
       batch: floor(0.02),
     })
     .prefault({})
     .describe(
-      'What each priority that waits has at least of the work that several wait for, 1/64 in any case; the rest goes by priority.',
+      'What each priority is sure of: critical of places, the others of the work that several wait for, 1/64 in any case. The rest goes by priority.',
     ),
   drain: duration.prefault('30s').describe('How long running requests may finish after SIGTERM.'),
   drainDelay: duration.prefault('0ms').describe('How long requests are still taken after SIGTERM, unready.'),

@@ -5,6 +5,7 @@ import type { Yielding } from '../../policies/displacement/index.ts';
 import { FairQueue, type Place } from '../../policies/fair-queue/index.ts';
 import { floorsOf, PriorityFloors } from '../../policies/priority-floors/index.ts';
 import type { Endpoint } from './endpoint.ts';
+import { KeptPlaces } from './room.ts';
 
 /** How a waiter took its turn: it has its place, it waits for it no more, or there is none for it yet. */
 export type Turn = 'taken' | 'left' | 'none';
@@ -60,6 +61,7 @@ const RANKS = priorities.length;
 export class WaitingLine {
   readonly drain = new DrainRate(RANKS);
   readonly service = new ServiceTimes();
+  readonly kept = new KeptPlaces();
   floors: readonly number[] = floorsOf(new Array(RANKS).fill(0));
   readonly #queues = priorities.map(() => new FairQueue<Standing>());
   readonly #order = new PriorityFloors();
@@ -121,17 +123,25 @@ export class WaitingLine {
     this.#gone(standing, now);
   }
 
-  /** Gives places to those who wait, in their order, for as long as there is room. */
-  offer(hasRoom: () => boolean, now: number): void {
+  /** Gives places to those who wait, in their order, for as long as there is room for one of their priority. */
+  offer(isRoomFor: (rank: number) => boolean, now: number): void {
     if (this.#pinned.size > 0) this.#offerPinned(now);
-    while (this.#length > 0 && hasRoom()) {
+    while (this.#length > 0 && isRoomFor(0)) {
+      const forAll = isRoomFor(1);
       const large = this.#large.first?.item;
       const held = large === undefined ? 0 : this.#heldUp(large, now);
-      if (large && this.#mayGo(large, held) && large.waiter.onTurn() !== 'none') continue;
+      if (
+        large &&
+        (forAll || large.waiter.rank === 0) &&
+        this.#mayGo(large, held) &&
+        large.waiter.onTurn() !== 'none'
+      )
+        continue;
       // From here on `large`, where there is one, does not fit, or others go before it.
       if (this.#large.length >= STEPPED_OVER_MAX || held >= HOLDS_EVERYBODY) return;
       this.#readHeads();
       if (large && held >= 1) this.#heads.fill(0, large.waiter.rank);
+      if (!forAll) this.#heads.fill(0, 1);
       const rank = this.#order.choose(this.#heads);
       if (rank < 0) return;
       const standing = this.#queues[rank]!.first!.item;

@@ -20,6 +20,7 @@ import { Endpoint, endpointKey } from './endpoint.ts';
 import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
 import { UsualTimes } from './usual-times.ts';
+import { isRoomFor } from './room.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
 
 /** One backend as a snapshot has it. */
@@ -132,6 +133,7 @@ export class World {
     for (const [name, backend] of Object.entries(settings.backends)) {
       const line = keep(this.#lines, name, () => new WaitingLine());
       line.floors = floors;
+      line.kept.share = settings.gateway.floors.critical;
       const endpoints = (snapshot.endpoints[name] ?? []).map((address) =>
         this.#endpoint(name, address, backend),
       );
@@ -242,7 +244,7 @@ export class World {
       for (const waiter of line.clear()) waiter.onHopeless();
       return;
     }
-    line.offer(() => usable.some((endpoint) => endpoint.hasRoom), now);
+    line.offer((rank) => isRoomFor(rank, backend, now), now);
     if (line.length === 0) return;
     // They came before the endpoint did: nobody has asked for units of it yet.
     for (const { key } of usable) if (leases.held(key) === 0) leases.want(key, line.length);
