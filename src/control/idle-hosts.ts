@@ -45,7 +45,7 @@ export class IdleHosts {
   readonly #options: IdleHostsOptions;
   readonly #idle = new Map<string, Idle>();
   readonly #timers = new Map<string, { handle: TimerHandle; idleStop: number | undefined }>();
-  /** What an earlier control left: believed until the supervisor has said what it keeps running. */
+  /** What an earlier control left, or another supervisor may have started: believed until it has said what it keeps running. */
   #unconfirmed: boolean;
   #closed = false;
 
@@ -68,6 +68,11 @@ export class IdleHosts {
 
   has(backend: string): boolean {
     return this.#idle.has(backend);
+  }
+
+  /** A supervisor has connected, and is about to say what it keeps running. */
+  supervisorUp(): void {
+    this.#unconfirmed = this.#idle.size > 0;
   }
 
   /** The supervisor tells which parts it keeps running: a host among them was woken by the control before this one. */

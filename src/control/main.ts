@@ -64,6 +64,7 @@ async function start(place: Place, log: Logger): Promise<void> {
     boot: randomBytes(8).toString('hex'),
     onOrphaned: () => void retire(),
     onUp() {
+      control.idle.supervisorUp();
       const parts = control.wantedParts; // where it is not known yet which of them run, the supervisor tells first
       if (parts) supervisor.send({ type: 'want', parts });
     },

@@ -37,6 +37,21 @@ export function awaitedStart(path: Path, x: Exchange): Backend | undefined {
   return undefined;
 }
 
+/**
+ * A target whose host is idle is passed over while another can answer, and would be for ever: one that would have gone there
+ * by its weight wakes it.
+ */
+export function wakeByShare(path: Path, x: Exchange): void {
+  const { random, world } = path.deps;
+  let left = random.next() * x.targets.reduce((sum, { weight }) => sum + weight, 0);
+  for (const { backend, weight } of x.targets) {
+    left -= weight;
+    if (left >= 0) continue;
+    if (backend.host?.state === 'idle') world.wakeHost(backend, x.id);
+    return;
+  }
+}
+
 /** Whether a rung's backend has a host that serves soon enough; one that is idle is woken, if only for those who follow. */
 export function isAwaited(path: Path, x: Exchange, backend: Backend, now: number): boolean {
   const { host, endpoints } = backend;

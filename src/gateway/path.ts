@@ -10,7 +10,7 @@ import { admit } from './admit.ts';
 import type { Answers } from './answers/index.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import { type Call, readCall } from './call.ts';
-import { awaitedStart } from './cold-start.ts';
+import { awaitedStart, wakeByShare } from './cold-start.ts';
 import type { Caller, FactSink, Leases } from './contracts.ts';
 import { reckonCost, weightOf } from './cost.ts';
 import { Delivery } from './delivery.ts';
@@ -158,6 +158,7 @@ export class Path {
   /** Chooses where it goes now. `again`: an endpoint that was tried may be tried on a fresh connection. */
   plan(x: Exchange, again: boolean): void {
     this.#lookUp(x);
+    if (this.deps.world.idleHosts > 0 && x.targets.length > 1 && x.attempts === 0) wakeByShare(this, x);
     const found = plan(x, this.deps, this.deps.clock.mono(), again);
     if (found.kind === 'go') send(this, x, found.backend, found.endpoint, found.fresh);
     else if (found.kind === 'wait') this.#wait(x, found.backend);

@@ -153,6 +153,27 @@ describe('a host that is idle', () => {
     expect(woken).toHaveLength(1);
   });
 
+  it('is woken by those who would have gone there by its weight, while others answer', async () => {
+    const far = { engine: 'openai', model: 'm', endpoints: [`${NEXT}/v1`] };
+    const { gateway, host, woken } = world(
+      {
+        targets: [
+          { backend: 'near', weight: 5 },
+          { backend: 'far', weight: 95 },
+        ],
+      },
+      { far },
+    );
+    host({ state: 'idle', expectedMs: 800 });
+    const callers: VirtualCaller[] = [];
+    while (woken.length === 0) callers.push(gateway.chat());
+    await gateway.time.advance(100);
+    expect(callers.length).toBeGreaterThan(1);
+    expect(callers.map((caller) => caller.answerHeader('x-armature-backend'))).toEqual(
+      callers.map(() => 'far'),
+    );
+  });
+
   it('is woken where it is a rung, and waited for where that is in time', async () => {
     const far = { engine: 'openai', model: 'm', endpoints: ['http://10.0.0.9:1/v1'] };
     const ladder = [{ backend: 'near' }, { answer: 'Later' }];

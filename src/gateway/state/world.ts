@@ -106,6 +106,8 @@ export class World {
   readonly #hosts = new Map<string, HostState>();
   #health: Required<Readings>['health'] = {};
   #causes: Required<Readings>['causes'] = {};
+  /** Hosts that are idle. */
+  idleHosts = 0;
   /** A request, `cause`, came for a backend whose host is idle. */
   onWake: ((backend: string, cause: string) => void) | undefined;
 
@@ -213,6 +215,12 @@ export class World {
       // Each looks anew whether it has the time for what is expected now; one that finds the host idle wakes it.
       for (const waiter of backend.line.clear()) waiter.onHopeless();
     }
+    this.#countIdle();
+  }
+
+  #countIdle(): void {
+    this.idleHosts = 0;
+    for (const { state } of this.#hosts.values()) if (state === 'idle') this.idleHosts++;
   }
 
   #host(name: string): HostState {
@@ -283,6 +291,7 @@ export class World {
     for (const [name, line] of this.#lines)
       if (!this.backends.has(name) && line.length === 0) this.#lines.delete(name);
     for (const name of this.#hosts.keys()) if (!this.backends.get(name)?.host) this.#hosts.delete(name);
+    this.#countIdle();
     for (const name of this.#budgets.keys()) if (!this.routes.has(name)) this.#budgets.delete(name);
     for (const name of this.#holds.keys()) if (!this.routes.get(name)?.hold) this.#holds.delete(name);
     for (const name of this.#hedges.keys()) if (!this.routes.has(name)) this.#hedges.delete(name);
