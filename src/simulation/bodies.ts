@@ -10,20 +10,22 @@ const EMBEDDINGS_TAIL = '"}';
 
 /**
  * The body that a caller sends: as long as one with so many tokens would be, and unlike every other one, so that nothing
- * finds it in a cache. What it says is `serial` and filler.
+ * finds it in a cache, save where it has a subject. What it says is `serial` or the subject, and filler.
  */
 export function requestBody(arrival: Arrival, serial: number): Buffer {
-  const { route, kind, promptTokens, outputTokens, outputTokensMax, stream } = arrival;
+  const { route, kind, promptTokens, outputTokens, outputTokensMax, stream, subject } = arrival;
+  const name = subject === undefined ? String(serial) : `subject ${subject}`;
   let head = `{"model":${JSON.stringify(route)}`;
   if (kind === 'chat') {
+    if (subject !== undefined) head += ',"temperature":0';
     if (outputTokensMax !== undefined) head += `,"max_tokens":${outputTokensMax}`;
     // What the model would say is the simulation's to know; an engine of its own reads it, and any other member passes.
     if (outputTokensMax !== outputTokens) head += `,"simulated_tokens":${outputTokens}`;
     if (stream) head += ',"stream":true,"stream_options":{"include_usage":true}';
-    head += `,"messages":[{"role":"user","content":"${serial} `;
-  } else head += `,"input":"${serial} `;
+    head += `,"messages":[{"role":"user","content":"${name} `;
+  } else head += `,"input":"${name} `;
   const tail = kind === 'chat' ? CHAT_TAIL : EMBEDDINGS_TAIL;
-  const said = String(serial).length + 1;
+  const said = name.length + 1;
   const filler = Math.max(0, Math.min(FILLER.length, BYTES_PER_TOKEN * promptTokens - 1 - said));
   const body = Buffer.allocUnsafe(head.length + filler + tail.length);
   let at = body.write(head, 'latin1');

@@ -12,6 +12,8 @@ export class SimulatedCaller implements Caller, Answered {
   readonly body: Buffer;
   readonly arrival: Arrival;
   readonly startedAt: number;
+  /** Sent as x-request-id, and so in the request's record. */
+  readonly requestId: string;
   onGone: (() => void) | undefined;
   onDrain: (() => void) | undefined;
   firstAt: number | undefined;
@@ -32,6 +34,7 @@ export class SimulatedCaller implements Caller, Answered {
   constructor(
     arrival: Arrival,
     body: Buffer,
+    requestId: string,
     authorization: string | undefined,
     clock: Clock,
     onAnswered: (caller: SimulatedCaller) => void,
@@ -39,6 +42,7 @@ export class SimulatedCaller implements Caller, Answered {
     this.target = arrival.kind === 'chat' ? '/v1/chat/completions' : '/v1/embeddings';
     this.arrival = arrival;
     this.body = body;
+    this.requestId = requestId;
     this.startedAt = clock.mono();
     this.#authorization = authorization;
     this.#clock = clock;
@@ -47,6 +51,7 @@ export class SimulatedCaller implements Caller, Answered {
 
   header(name: string): string | undefined {
     const { priority, deadlineMs, session } = this.arrival;
+    if (name === 'x-request-id') return this.requestId;
     if (name === 'authorization') return this.#authorization;
     if (name === 'x-armature-priority') return priority;
     if (name === 'x-armature-deadline-ms') return deadlineMs === undefined ? undefined : String(deadlineMs);
@@ -108,10 +113,6 @@ export class SimulatedCaller implements Caller, Answered {
 
   get backend(): string | undefined {
     return this.answerHeader('x-armature-backend');
-  }
-
-  get id(): string | undefined {
-    return this.answerHeader('x-armature-id');
   }
 
   get code(): string | undefined {

@@ -18,6 +18,8 @@ export interface Arrival {
   priority: Priority | undefined;
   deadlineMs: number | undefined;
   session: string | undefined;
+  /** Requests of one subject are the same to the byte, at temperature 0: what caches are for. Undefined: unlike any other. */
+  subject?: number;
   /** The caller leaves so many milliseconds after it came, if it has no answer by then. */
   leavesAfterMs: number | undefined;
 }

@@ -37,7 +37,7 @@ const MORE = Buffer.from(
  * token, a sign of life now and then, and its end; the times are those of the accelerator, token by token.
  */
 export class SimulatedEngine implements Transport {
-  /** Requests that came here, whatever became of them. */
+  /** Requests that came here, whatever became of them; those whose connection was refused are not among them. */
   requests = 0;
   ailment: Ailment | undefined;
   readonly #profile: AcceleratorProfile;
@@ -89,10 +89,12 @@ export class SimulatedEngine implements Transport {
   }
 
   send(request: UpstreamRequest, sink: UpstreamSink): Flight {
-    this.requests++;
     const flight = new SimulatedFlight(sink, this.#flights, this.#time);
-    sink.onSent();
     const { ailment } = this;
+    if (ailment?.kind !== 'refusing') {
+      this.requests++;
+      sink.onSent();
+    }
     if (ailment?.kind === 'refusing') {
       flight.soon(() => flight.fail({ kind: 'refused', message: 'connection refused', unsent: true }));
     } else if (ailment?.kind === 'answers') {

@@ -111,9 +111,11 @@ export class SimulatedGateway {
   send(arrival: Arrival): SimulatedCaller {
     const { tenants } = this.#settings;
     const tenant = tenants && (arrival.tenant ?? Object.keys(tenants)[0]);
+    const serial = this.#serial++;
     const caller = new SimulatedCaller(
       arrival,
-      requestBody(arrival, this.#serial++),
+      requestBody(arrival, serial),
+      `sim-${serial}`,
       tenant === undefined ? undefined : `Bearer ${keyOf(tenant)}`,
       this.time,
       (answered) => this.#options.onAnswered?.(answered),

@@ -100,7 +100,7 @@ class SimulationRun {
         this.#recorder.answered(caller);
       },
       onRecord: (record) => {
-        const caller = this.#answered?.id === record.id ? this.#answered : undefined;
+        const caller = this.#answered?.requestId === record.requestId ? this.#answered : undefined;
         this.#recorder.explained(caller, record);
         options.onRecord?.(record);
       },

@@ -3,15 +3,21 @@ import { REASONS } from '../../src/events/reasons.ts';
 import { ERRORS } from '../../src/kernel/errors.ts';
 import type { SimulatedCaller } from '../../src/simulation/caller.ts';
 import { checkAnswers, checkReasons, checkRefusals } from '../../src/simulation/checkers/answers.ts';
+import { OrderWatch } from '../../src/simulation/checkers/order.ts';
+import { checkQuotas } from '../../src/simulation/checkers/quotas.ts';
 import { checkNothingTaken, PlaceWatch } from '../../src/simulation/checkers/resources.ts';
+import { checkRetries } from '../../src/simulation/checkers/retries.ts';
 import { SimulatedGateway } from '../../src/simulation/gateway.ts';
 import type { WorldPlan } from './world.ts';
 
 export interface Played {
   callers: SimulatedCaller[];
+  /** By the id that its caller sent. */
   records: Map<string, RequestRecord>;
   /** What was not as it has to be, in words; empty when all was. */
   wrong: string[];
+  /** Turns in which several priorities waited. */
+  contested: number;
 }
 
 /** How often it is looked at what is taken. */
@@ -26,12 +32,14 @@ export function playWorld(plan: WorldPlan): Played {
     settings: plan.settings,
     seed: plan.seed,
     wantsRecord: () => true,
-    onRecord: (record) => records.set(record.id, record),
+    onRecord: (record) => records.set(record.requestId ?? record.id, record),
   });
   const { time } = gateway;
   const { path, world } = gateway.gateway;
   const places = new PlaceWatch(gateway);
   places.swapped();
+  const order = new OrderWatch(gateway);
+  order.swapped();
   const callers: SimulatedCaller[] = [];
   const deadlines = new Map<SimulatedCaller, number>();
   for (const arrival of plan.arrivals) {
@@ -46,6 +54,7 @@ export function playWorld(plan: WorldPlan): Played {
     time.set(swap.atMs, () => {
       gateway.load(swap.settings);
       places.swapped();
+      order.swapped();
     });
   }
   disturb(gateway, plan);
@@ -60,14 +69,22 @@ export function playWorld(plan: WorldPlan): Played {
     time.run(path.running.size > 0 || time.mono() < plan.durationMs ? LOOK_MS : end - time.mono());
     places.look();
   }
+  const lastEnd = callers.reduce((last, { endedAt }) => Math.max(last, endedAt), 0);
+  let sent = 0;
+  for (const engine of gateway.engines.values()) sent += engine.requests;
+  const { routes, tenants } = plan.settings;
+  const shadows = Object.values(routes).some(({ shadow }) => shadow.length > 0);
   const wrong = [
     ...checkAnswers(callers, (caller) => deadlines.get(caller)!),
     ...checkRefusals(callers),
     ...checkReasons(records, callers, hasWords),
+    ...checkQuotas(tenants, callers, records),
+    ...checkRetries(routes, records.values(), sent, shadows, lastEnd),
+    ...order.wrong,
     ...places.wrong,
     ...checkNothingTaken(gateway),
   ];
-  return { callers, records, wrong };
+  return { callers, records, wrong, contested: order.contested };
 }
 
 function disturb(gateway: SimulatedGateway, plan: WorldPlan): void {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { playWorld } from './play.ts';
+import { type Played, playWorld } from './play.ts';
 import { planWorld } from './world.ts';
 
 /**
@@ -17,9 +17,13 @@ const seed = Number(values.seed);
 
 if (values.count !== undefined) {
   let bad = 0;
+  let requests = 0;
+  let turns = 0;
   const kinds = new Map<string, { count: number; seeds: number[] }>();
   for (let i = seed; i < seed + Number(values.count); i++) {
-    const { wrong } = playSafely(i);
+    const { wrong, callers, contested } = playSafely(i);
+    requests += callers.length;
+    turns += contested;
     if (wrong.length === 0) continue;
     bad++;
     for (const line of wrong) {
@@ -38,7 +42,9 @@ if (values.count !== undefined) {
     console.log(
       `${count} times, in seeds ${seeds.slice(0, 5).join(', ')}${seeds.length > 5 ? ', ...' : ''}: ${kind}`,
     );
-  console.log(`${values.count} worlds, ${bad} of them wrong`);
+  console.log(
+    `${values.count} worlds, ${requests} requests, ${turns} turns in which several priorities waited; ${bad} worlds are wrong`,
+  );
   process.exitCode = bad > 0 ? 1 : 0;
 } else {
   const plan = planWorld(seed);
@@ -66,16 +72,16 @@ if (values.count !== undefined) {
   console.log(`${callers.length} requests in ${plan.durationMs} ms: ${JSON.stringify(statuses)}`);
   if (values.request !== undefined) {
     const caller = callers[Number(values.request)]!;
-    console.log(caller.arrival, records.get(caller.id ?? '')?.steps);
+    console.log(caller.arrival, records.get(caller.requestId)?.steps);
   }
   for (const line of wrong) console.log(`wrong: ${line}`);
   process.exitCode = wrong.length > 0 ? 1 : 0;
 }
 
-function playSafely(each: number): { wrong: string[] } {
+function playSafely(each: number): Pick<Played, 'wrong' | 'callers' | 'contested'> {
   try {
     return playWorld(planWorld(each));
   } catch (error) {
-    return { wrong: [(error as Error).stack ?? String(error)] };
+    return { wrong: [(error as Error).stack ?? String(error)], callers: [], contested: 0 };
   }
 }

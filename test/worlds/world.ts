@@ -53,12 +53,14 @@ type Part = Record<string, unknown>;
 
 export function planWorld(seed: number): WorldPlan {
   const dice = new Dice(seed);
-  const backends = makeBackends(dice);
-  const routes = makeRoutes(dice, Object.keys(backends));
-  const tenants = dice.chance(0.7) ? makeTenants(dice, Object.keys(routes)) : undefined;
+  // In a crowded world far more is asked than can be answered, and there is time to wait.
+  const crowded = dice.chance(0.35);
+  const backends = makeBackends(dice, crowded);
+  const routes = makeRoutes(dice, Object.keys(backends), crowded);
+  const tenants = dice.chance(crowded ? 0.9 : 0.7) ? makeTenants(dice, Object.keys(routes)) : undefined;
   const written = { gateway: makeGateway(dice), backends, routes, ...(tenants && { tenants }) };
   const settings = settingsSchema.parse(written);
-  const durationMs = dice.scale(2000, 30_000);
+  const durationMs = crowded ? dice.scale(500, 10_000) : dice.scale(2000, 30_000);
   const swaps = dice.list(0, dice.chance(0.4) ? 3 : 0, () => ({
     atMs: dice.whole(0, durationMs),
     settings: settingsSchema.parse(changed(dice, written)),
@@ -67,7 +69,7 @@ export function planWorld(seed: number): WorldPlan {
   return {
     seed,
     settings,
-    arrivals: makeArrivals(dice, settings, durationMs),
+    arrivals: makeArrivals(dice, settings, durationMs, crowded),
     mishaps: makeMishaps(dice, settings, durationMs),
     swaps: swaps.sort((a, b) => a.atMs - b.atMs),
     drain: dice.chance(0.15) ? { atMs: drainAt, endAtMs: drainAt + dice.whole(0, 3000) } : undefined,
@@ -76,14 +78,26 @@ export function planWorld(seed: number): WorldPlan {
 }
 
 function makeGateway(dice: Dice): Part {
-  return dice.chance(0.1) ? { bufferBytesMax: '1MiB' } : {};
+  const gateway: Part = dice.chance(0.1) ? { bufferBytesMax: '1MiB' } : {};
+  if (dice.chance(0.3))
+    gateway['floors'] = { interactive: dice.one([0, 0.1, 0.3]), batch: dice.one([0, 0.05, 0.2]) };
+  if (dice.chance(0.1)) gateway['cacheBytesMax'] = '64KiB';
+  return gateway;
 }
 
-function makeBackends(dice: Dice): Record<string, Part> {
+function makeLimits(dice: Dice, crowded: boolean): Part {
+  const limits: Part = { concurrency: dice.scale(1, crowded ? 6 : 24) };
+  if (dice.chance(0.5))
+    limits['adaptive'] = dice.one(['knee', 'target', 'gradient2', 'vegas', 'aimd', 'off', 'off']);
+  if (limits['adaptive'] === 'target' || dice.chance(0.1)) limits['firstToken'] = `${dice.scale(50, 2000)}ms`;
+  return limits;
+}
+
+function makeBackends(dice: Dice, crowded: boolean): Record<string, Part> {
   const faulty = dice.chance(0.3);
-  const made = dice.list(1, 4, (index) => {
+  const made = dice.list(1, crowded ? 2 : 4, (index) => {
     const served: Part = {
-      limits: { concurrency: dice.scale(1, 24) },
+      limits: makeLimits(dice, crowded),
       timeouts: {
         connect: '1s',
         firstByte: `${dice.scale(500, 20_000)}ms`,
@@ -111,14 +125,14 @@ function makeBackends(dice: Dice): Record<string, Part> {
     } else {
       served['engine'] = dice.one(['openai', 'vllm']);
       served['model'] = `model-${index}`;
-      served['endpoints'] = dice.list(1, 5, (at) => `http://10.0.${index}.${at}:8000/v1`);
+      served['endpoints'] = dice.list(1, crowded ? 3 : 5, (at) => `http://10.0.${index}.${at}:8000/v1`);
     }
     return [`b${index}`, served] as const;
   });
   return Object.fromEntries(made);
 }
 
-function makeRoutes(dice: Dice, backends: readonly string[]): Record<string, Part> {
+function makeRoutes(dice: Dice, backends: readonly string[], crowded: boolean): Record<string, Part> {
   const made = dice.list(1, 3, (index) => {
     const own = [...backends].sort(() => dice.random.next() - 0.5);
     const targets = own
@@ -127,16 +141,28 @@ function makeRoutes(dice: Dice, backends: readonly string[]): Record<string, Par
     if (targets.every(({ weight }) => weight === 0)) targets[0]!.weight = 1;
     const rungs = [
       ...own.slice(targets.length).map((backend) => ({ backend })),
+      ...(dice.chance(0.3) ? [{ cached: { staleMax: '10m' } }] : []),
       ...(dice.chance(0.4) ? [{ answer: 'Come again.' }] : []),
     ];
     const route: Part = {
       targets,
       ladder: dice.chance(0.5) ? rungs : [],
-      deadline: `${dice.scale(200, 20_000)}ms`,
-      queue: { max: dice.one([0, 1, 4, 16, 64, 512]) },
-      affinity: dice.one(['none', 'none', 'session']),
+      deadline: `${crowded ? dice.scale(5000, 120_000) : dice.scale(200, 20_000)}ms`,
+      queue: { max: crowded ? dice.one([16, 512]) : dice.one([0, 1, 4, 16, 64, 512]) },
+      affinity: dice.one(['none', 'none', 'session', 'prefix']),
       retry: { attempts: dice.whole(1, 4), budget: dice.one([0, 0.05, 0.1, 0.5]) },
     };
+    if (dice.chance(0.2))
+      route['hedge'] = { after: dice.one(['p95', '50ms', '500ms']), budget: dice.one([0.05, 0.5]) };
+    if (dice.chance(0.2)) route['cache'] = { ttl: dice.one(['1s', '5m']) };
+    if (dice.chance(0.2)) route['singleFlight'] = true;
+    if (dice.chance(0.2))
+      route['batch'] = {
+        delay: dice.one(['2ms', '30ms']),
+        max: dice.one([2, 16]),
+        acrossTenants: dice.chance(0.5),
+      };
+    if (dice.chance(0.15)) route['shadow'] = [{ backend: dice.one(backends), percent: dice.one([10, 100]) }];
     return [`r${index}`, route] as const;
   });
   return Object.fromEntries(made);
@@ -145,12 +171,17 @@ function makeRoutes(dice: Dice, backends: readonly string[]): Record<string, Par
 function makeTenants(dice: Dice, routes: readonly string[]): Record<string, Part> {
   const made = dice.list(1, 4, (index) => {
     const tenant: Part = { priority: dice.one(priorities) };
+    if (dice.chance(0.3)) tenant['share'] = dice.one([0.5, 2, 10]);
     if (dice.chance(0.1)) tenant['routes'] = [dice.one(routes)];
     if (dice.chance(0.3)) {
       const limits: Part = {};
       if (dice.chance(0.5)) limits['requests'] = `${dice.scale(1, 50)}/s`;
       if (dice.chance(0.5)) limits['tokens'] = `${dice.scale(10_000, 1_000_000)}/min`;
       if (dice.chance(0.5)) limits['concurrency'] = dice.scale(1, 16);
+      if (dice.chance(0.3))
+        limits['routes'] = {
+          [dice.one(routes)]: { requests: `${dice.scale(1, 20)}/s`, concurrency: dice.scale(1, 8) },
+        };
       tenant['limits'] = limits;
     }
     return [`t${index}`, tenant] as const;
@@ -179,11 +210,14 @@ function changed(
   return next;
 }
 
-function makeArrivals(dice: Dice, settings: Settings, durationMs: number): Arrival[] {
+function makeArrivals(dice: Dice, settings: Settings, durationMs: number, crowded: boolean): Arrival[] {
   const routes = Object.keys(settings.routes);
   const tenants = settings.tenants ? Object.keys(settings.tenants) : [undefined];
-  const count = dice.scale(10, 400);
+  const count = crowded ? dice.scale(100, 500) : dice.scale(10, 400);
   const bursty = dice.chance(0.5);
+  // Where callers do not say how much they want at most, quotas have to guess.
+  const says = dice.chance(0.5);
+  const repeats = dice.chance(0.3);
   const arrivals: Arrival[] = [];
   let burstAt = 0;
   for (let i = 0; i < count; i++) {
@@ -198,15 +232,26 @@ function makeArrivals(dice: Dice, settings: Settings, durationMs: number): Arriv
       promptTokens: dice.scale(1, 3000),
       outputTokens,
       stream: dice.chance(0.5),
-      outputTokensMax: dice.one([undefined, outputTokens, outputTokens, 500]),
+      outputTokensMax: dice.one([says ? outputTokens : undefined, outputTokens, outputTokens, 500]),
       tenant: dice.one(tenants),
       priority: dice.chance(0.4) ? dice.one(priorities) : undefined,
-      deadlineMs: dice.chance(0.2) ? dice.scale(20, 5000) : undefined,
+      deadlineMs: dice.chance(crowded ? 0.05 : 0.2) ? dice.scale(20, 5000) : undefined,
       session: dice.chance(0.3) ? `s${dice.whole(0, 5)}` : undefined,
       leavesAfterMs: dice.chance(0.1) ? dice.scale(1, 3000) : undefined,
     });
   }
-  for (const arrival of arrivals) if (arrival.kind === 'embeddings') arrival.stream = false;
+  for (const arrival of arrivals) {
+    if (arrival.kind === 'embeddings') arrival.stream = false;
+    if (!repeats || !dice.chance(0.7)) continue;
+    const subject = dice.whole(1, 6);
+    const outputTokens = 10 * subject;
+    Object.assign(arrival, {
+      subject,
+      promptTokens: 100 * subject,
+      outputTokens,
+      outputTokensMax: outputTokens,
+    });
+  }
   return arrivals.sort((a, b) => a.atMs - b.atMs);
 }
 

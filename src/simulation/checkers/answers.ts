@@ -63,7 +63,7 @@ export function checkReasons(
   const wrong: string[] = [];
   for (const [index, caller] of callers.entries()) {
     if (caller.left || (caller.status === 200 && !caller.broken && caller.degraded === undefined)) continue;
-    const record = records.get(caller.id ?? '');
+    const record = records.get(caller.requestId);
     const who = `${nameOf(caller, index)}, answered ${caller.status} ${caller.code ?? caller.degraded ?? ''}`;
     if (!record) {
       wrong.push(`${who}, has no record`);
@@ -90,7 +90,7 @@ const AT_ONCE: ReadonlySet<string> = new Set([
   'draining',
 ]);
 
-function nameOf({ arrival, startedAt, id }: SimulatedCaller, index: number): string {
+function nameOf({ arrival, startedAt, requestId }: SimulatedCaller, index: number): string {
   const { route, tenant, priority, stream } = arrival;
-  return `request ${index} (${id ?? 'no id'}, ${route}, ${tenant ?? 'open'}, ${priority ?? 'default'}${stream ? ', stream' : ''}, at ${startedAt.toFixed(1)} ms)`;
+  return `request ${index} (${requestId}, ${route}, ${tenant ?? 'open'}, ${priority ?? 'default'}${stream ? ', stream' : ''}, at ${startedAt.toFixed(1)} ms)`;
 }
