@@ -26,8 +26,10 @@ export interface IdleHostsOptions {
 
 /** How long a worker may take to say what it has in flight. */
 const STATE_MS = 1000;
-/** How soon workers are asked again: those that still have requests there, and those that did not answer. */
+/** How soon workers that still have requests there are asked again: twice as late each time, up to the longest. */
 const EMPTY_MS = 100;
+const EMPTY_MS_MAX = 1000;
+/** How soon those that did not answer are. */
 const SILENT_MS = 1000;
 
 interface Idle {
@@ -190,11 +192,11 @@ export class IdleHosts {
     this.#idle.set(backend, { phase: 'emptying', event: id });
     standings.serves(backend, false, id);
     changed(id);
-    this.#look(backend, EMPTY_MS, () => this.#empty(backend));
+    this.#look(backend, EMPTY_MS, () => this.#empty(backend, EMPTY_MS));
   }
 
   /** Stops it once no worker has anything there, nor can have. */
-  async #empty(backend: string): Promise<void> {
+  async #empty(backend: string, afterMs: number): Promise<void> {
     const idle = this.#idle.get(backend);
     const { number, endpoints } = this.#options.snapshot();
     const withheld = (endpoints[backend] ?? []).length === 0;
@@ -205,7 +207,8 @@ export class IdleHosts {
         snapshot >= number && hosts.every((it) => it.backend !== backend || it.inflight === 0),
     );
     if (!empty) {
-      this.#look(backend, states ? EMPTY_MS : SILENT_MS, () => this.#empty(backend));
+      const nextMs = states ? Math.min(afterMs * 2, EMPTY_MS_MAX) : SILENT_MS;
+      this.#look(backend, nextMs, () => this.#empty(backend, nextMs));
       return;
     }
     idle.phase = 'stopped';
