@@ -7,6 +7,8 @@ import { type Peer, peers, write } from '../peers/peers.ts';
 export interface Engine {
   /** `HOST:PORT` of the simulated engine. */
   upstream: string;
+  /** The name that it knows its model by, and callers send. */
+  model: string;
   /** Sequences that it runs together. */
   batchMax: number;
   deadlineMs: number;
@@ -24,7 +26,7 @@ export interface Front {
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** `recordsPerSecondMax` and all else stay at their defaults: what is measured is what is shipped. */
-function armature({ upstream, deadlineMs }: Engine): Front {
+function armature({ upstream, model, deadlineMs }: Engine): Front {
   return {
     name: 'armature',
     version: () => peers.find(({ name }) => name === 'armature')!.version(),
@@ -35,23 +37,23 @@ function armature({ upstream, deadlineMs }: Engine): Front {
         backends: {
           engine: {
             engine: 'openai',
-            model: 'mock',
+            model,
             endpoints: [`http://${upstream}/v1`],
             gauges: `http://${upstream}/metrics`,
           },
         },
-        routes: { mock: { targets: [{ backend: 'engine' }], deadline: `${deadlineMs}ms` } },
+        routes: { [model]: { targets: [{ backend: 'engine' }], deadline: `${deadlineMs}ms` } },
       };
       const file = write(folder, 'armature.yaml', JSON.stringify(config));
       return { argv: [join(root, 'bin/armature'), 'up', '-c', file, '--data', join(folder, 'data')] };
     },
     headers: {},
-    model: 'mock',
+    model,
   };
 }
 
 /** HAProxy with a place for each sequence of the engine, and a queue that lasts as long as the deadline. */
-function haproxy({ upstream, batchMax, deadlineMs }: Engine): Front {
+function haproxy({ upstream, model, batchMax, deadlineMs }: Engine): Front {
   return {
     name: 'haproxy maxconn',
     version: () => peers.find(({ name }) => name === 'haproxy')!.version(),
@@ -75,11 +77,11 @@ listen bench
       return { argv: ['haproxy', '-db', '-f', write(folder, 'haproxy.cfg', config)] };
     },
     headers: {},
-    model: 'mock',
+    model,
   };
 }
 
-function asItIs(peer: Peer, { upstream }: Engine): Front {
+function asItIs(peer: Peer, { upstream, model }: Engine): Front {
   const spot = { port: 0, upstream, folder: '' };
   return {
     name: peer.name,
@@ -88,7 +90,7 @@ function asItIs(peer: Peer, { upstream }: Engine): Front {
     headers: Object.fromEntries(
       (peer.headers?.(spot) ?? []).map((line) => line.split(': ') as [string, string]),
     ),
-    model: 'mock',
+    model,
   };
 }
 

@@ -12,8 +12,9 @@ import { type Front, fronts } from './fronts.ts';
 import { offer, type Result, type Stream, thinned } from './offer.ts';
 
 /**
- * `node bench/overload/overload.ts [NAME...] [--minutes 10] [--factor 5] [--bursts TRACE.csv.gz]`: a simulated engine is
- * offered several times what it can do, through each front in turn: 90 % of its capacity, then the spike, then 90 % again.
+ * `node bench/overload/overload.ts [NAME...] [--minutes 10] [--factor 5] [--bursts TRACE.csv.gz]`: an engine is offered
+ * several times what it can do, through each front in turn: 90 % of its capacity, then the spike, then 90 % again. The
+ * engine is a simulated one, or with `--upstream HOST:PORT` any that speaks OpenAI's API and serves `--model`.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -23,19 +24,26 @@ const { values, positionals } = parseArgs({
     bursts: { type: 'string' },
     streamed: { type: 'boolean', default: false },
     'calm-seconds': { type: 'string', default: '60' },
+    upstream: { type: 'string' },
+    model: { type: 'string', default: 'mock' },
+    batch: { type: 'string', default: '128' },
+    prompt: { type: 'string', default: '64' },
+    output: { type: 'string', default: '16' },
+    'deadline-ms': { type: 'string', default: '2000' },
     out: { type: 'string' },
   },
 });
 
-const BATCH_MAX = 128;
+/** Sequences that the engine runs together. */
+const BATCH_MAX = Number(values.batch);
 const PROFILE = {
   prefillTokensPerSecond: 100_000,
   decodeTokensPerSecond: 100,
   batchMax: BATCH_MAX,
   kvTokensMax: 1_000_000,
 };
-const LENGTHS = { promptTokens: 64, outputTokens: 16 };
-const DEADLINE_MS = 2000;
+const LENGTHS = { promptTokens: Number(values.prompt), outputTokens: Number(values.output) };
+const DEADLINE_MS = Number(values['deadline-ms']);
 const FACTOR = Number(values.factor);
 const SPIKE_MS = Number(values.minutes) * 60_000;
 const CALM_MS = Number(values['calm-seconds']) * 1000;
@@ -61,7 +69,7 @@ function start(name: string, argv: string[], env: Record<string, string> = {}): 
 async function capacityOf(upstream: string): Promise<number> {
   const seconds = 8;
   const body = JSON.stringify({
-    model: 'mock',
+    model: values.model,
     max_tokens: LENGTHS.outputTokens,
     messages: [{ role: 'user', content: 'one two '.repeat(LENGTHS.promptTokens / 2) }],
   });
@@ -81,6 +89,15 @@ async function capacityOf(upstream: string): Promise<number> {
     }),
   );
   return ended / seconds;
+}
+
+/** Starts a simulated engine and gives its address. */
+async function simulated(): Promise<string> {
+  const argv = ['--model', values.model!, '--profile', JSON.stringify(PROFILE)];
+  start('engine', [process.execPath, join(root, 'bench/sim.ts'), ...argv]);
+  const printed = () => /^http:\/\/(\S+)\/v1$/m.exec(readFileSync(join(folder, 'engine.log'), 'utf8'))?.[1];
+  await waitFor(async () => printed() !== undefined);
+  return printed()!;
 }
 
 const lengths: Lengths = () => LENGTHS;
@@ -201,11 +218,7 @@ function recoveryOf({ results }: Row): number {
 try {
   const rows = values.bursts === undefined ? undefined : readTrace(values.bursts);
   if (typeof rows === 'string') throw new Error(rows);
-  const profile = ['--model', 'mock', '--profile', JSON.stringify(PROFILE)];
-  start('engine', [process.execPath, join(root, 'bench/sim.ts'), ...profile]);
-  const printed = () => /^http:\/\/(\S+)\/v1$/m.exec(readFileSync(join(folder, 'engine.log'), 'utf8'))?.[1];
-  await waitFor(async () => printed() !== undefined);
-  const upstream = printed()!;
+  const upstream = values.upstream ?? (await simulated());
   const capacity = await capacityOf(upstream);
   console.log(
     `capacity ${capacity.toFixed(0)} requests/s at ${LENGTHS.promptTokens} + ${LENGTHS.outputTokens} tokens; deadline ${DEADLINE_MS} ms`,
@@ -215,7 +228,12 @@ try {
   );
   console.log(`| --- | --- |${' ---: |'.repeat(12)}`);
   const kept: Row[] = [];
-  for (const front of fronts({ upstream, batchMax: BATCH_MAX, deadlineMs: DEADLINE_MS })) {
+  for (const front of fronts({
+    upstream,
+    model: values.model!,
+    batchMax: BATCH_MAX,
+    deadlineMs: DEADLINE_MS,
+  })) {
     if (positionals.length > 0 && !positionals.includes(front.name.split(' ')[0]!)) continue;
     const measured = await measure(front, capacity, rows);
     const times = [CALM_MS, SPIKE_MS, 20_000];
