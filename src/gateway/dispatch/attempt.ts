@@ -215,7 +215,7 @@ export class Attempt implements UpstreamSink {
   }
 
   #refused(error: ErrorAnswer): void {
-    const wallMs = this.#x.wallMs;
+    const wallMs = this.#clock.wall();
     const { headers, body } = error.read();
     const failure = fromStatus(error.status, headers, body, this.backend.name, this.backend.dialect, wallMs);
     if (failure.coolMs !== undefined) this.endpoint.cool(failure.coolMs, this.#clock.mono());

@@ -22,6 +22,7 @@ const KEPT_BACK = new Set([
   'via',
   'x-request-id',
   'retry-after',
+  'retry-after-ms',
   'x-should-retry',
   'set-cookie',
   'www-authenticate',

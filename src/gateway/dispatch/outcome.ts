@@ -2,6 +2,7 @@ import type { Dialect } from '../../backends/contracts.ts';
 import type { Failure } from '../../kernel/errors.ts';
 import { engineMessage } from '../../protocols/openai/errors.ts';
 import type { TransportError, UpstreamHeaders } from '../contracts.ts';
+import { retryAfterMs } from './retry-after.ts';
 
 /** Why an attempt gave no answer, and what follows from it. */
 export interface AttemptFailure {
@@ -28,6 +29,8 @@ const KEPT_STATUSES = new Set([400, 404, 409, 413, 415, 422]);
 const COOL_STATUSES = new Set([408, 425, 429, 503, 529]);
 /** How long, where it does not say. */
 const COOL_MS_DEFAULT = 1_000;
+/** One that refuses, and says that it may be asked at once, is given a moment all the same. */
+const COOL_MS_MIN = 100;
 
 export function fromTransport(error: TransportError, backend: string): AttemptFailure {
   const code = {
@@ -84,7 +87,7 @@ export function fromStatus(
     };
   }
   if (COOL_STATUSES.has(status)) {
-    const coolMs = retryAfterMs(headers['retry-after'], wallMs) ?? COOL_MS_DEFAULT;
+    const coolMs = Math.max(COOL_MS_MIN, retryAfterMs(headers, wallMs) ?? COOL_MS_DEFAULT);
     return {
       ...base,
       code: 'engine-busy',
@@ -183,13 +186,4 @@ export function fromBrokenAnswer(code: string, message: string): AttemptFailure 
     counts: true,
     failure: { code: 'backend_error', message, phase: 'sent' },
   };
-}
-
-/** Seconds, or an HTTP date; undefined for what is neither. */
-function retryAfterMs(header: string | string[] | undefined, wallMs: number): number | undefined {
-  const text = Array.isArray(header) ? header[0] : header;
-  if (text === undefined) return undefined;
-  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000;
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - wallMs);
 }
