@@ -1,3 +1,4 @@
+import OpenAI, { RateLimitError } from 'openai';
 import { describe, expect, test } from 'vitest';
 import { type Armature, type Config, chatBody, plainConfig, startArmature } from '../upstream/armature.ts';
 import { type Answer, RawClient } from '../upstream/client.ts';
@@ -121,4 +122,55 @@ test('a limit that is changed live holds at once, and gives nothing anew', async
   await eventually('the new limit holds', limitTold);
   expect(statuses(await asked(armature, 2))).toEqual(new Set([429]));
   await armature.idle();
+});
+
+describe("OpenAI's own package", () => {
+  const messages = [{ role: 'user' as const, content: 'Hi' }];
+
+  async function asOpenai(limits: Config) {
+    const engine = await startEngine(slowly(1));
+    const armature = await startArmature(limited(engine, limits, 1));
+    const baseURL = `http://127.0.0.1:${armature.gatewayPort}/v1`;
+    const openai = new OpenAI({ apiKey: 'k', baseURL, maxRetries: 2 });
+    return {
+      engine,
+      refused: () => armature.metric('armature_shed_total', { reason: 'quota_exceeded' }),
+      ask: (more: object = {}) =>
+        openai.chat.completions.create({ model: 'chat', messages, ...more }).withResponse(),
+      async [Symbol.asyncDispose]() {
+        await armature[Symbol.asyncDispose]();
+        await engine[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  test('does not come again where that cannot help, and reads what is left', async () => {
+    await using it = await asOpenai({ requests: '2/h', tokens: '50000/h' });
+    const { response } = await it.ask({ max_tokens: 100 });
+    expect(Number(response.headers.get('x-ratelimit-remaining-requests'))).toBe(1);
+    expect(Number(response.headers.get('x-ratelimit-remaining-tokens'))).toBeGreaterThan(49_900);
+    expect(response.headers.get('x-ratelimit-reset-requests')).toMatch(/^(30m0s|29m5\ds)$/);
+    for (const [more, code] of [
+      [{ max_tokens: 50_001 }, 'quota-never'],
+      [{}, undefined],
+      [{}, 'quota-short'],
+    ] as const) {
+      const before = await it.refused();
+      const asked = it.ask(more);
+      if (code === undefined) await asked;
+      else await expect(asked).rejects.toBeInstanceOf(RateLimitError);
+      expect((await it.refused()) - before).toBe(code === undefined ? 0 : 1);
+    }
+    expect(it.engine.posts.length).toBe(2);
+  });
+
+  test('waits as long as it is told, and then there is enough', async () => {
+    await using it = await asOpenai({ requests: '1/s' });
+    await it.ask();
+    await it.ask();
+    await it.ask();
+    // Each of the later two was told once to wait, or came late enough.
+    expect(await it.refused()).toBeLessThanOrEqual(2);
+    expect(it.engine.posts.length).toBe(3);
+  });
 });

@@ -88,7 +88,7 @@ describe('requests at once over several workers', () => {
     const [here, there] = both();
     const late = take(0);
     settle();
-    await time.advance(49);
+    await time.advance(249);
     expect(late.answer).toBeUndefined();
     await time.advance(1);
     expect([late.answer, take(0).answer]).toEqual([REFUSED, REFUSED]);
@@ -112,7 +112,7 @@ describe('requests at once over several workers', () => {
     held[0]!.end();
     second.end();
     settle();
-    await time.advance(60);
+    await time.advance(260);
     expect(leases.map((each) => each.used('|web'))).toEqual([0, 0]);
     expect(workers.map(({ state }) => state!.slots)).toEqual([{ '|web': 0 }, { '|web': 0 }]);
   });

@@ -6,8 +6,8 @@ import type { Leases } from '../contracts.ts';
 import type { Rates } from './rates.ts';
 import type { QuotaDone, QuotaLine, QuotaRefusal, Rate, Reservation, Slots } from './reservation.ts';
 
-/** How long a request waits for a unit that other workers hold idle; it comes within a round trip or two. */
-const SLOT_MS_MAX = 50;
+/** How long a request waits for a unit that other workers hold idle; on a machine with time for it, it comes within a millisecond. */
+const SLOT_MS_MAX = 250;
 /** Requests of one limit that may wait so. */
 const WAITING_MAX = 1000;
 /** After one has waited in vain nobody waits for so long, unless a unit comes free. */
