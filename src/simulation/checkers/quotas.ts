@@ -49,8 +49,9 @@ function check(
   );
   if (tokens && said) {
     const takes = admitted.map(({ caller, record }) => {
-      const reserved =
-        Math.ceil(caller.body.length / BYTES_PER_TOKEN) + (caller.arrival.outputTokensMax ?? 0);
+      const { kind, outputTokensMax = 0 } = caller.arrival;
+      const answer = kind === 'chat' ? outputTokensMax : 0;
+      const reserved = Math.ceil(caller.body.length / BYTES_PER_TOKEN) + answer;
       return takeOf(caller, Math.min(reserved, tokens.amount), tokensCharged(record));
     });
     wrong.push(...overshot(who, 'tokens', tokens, takes));
