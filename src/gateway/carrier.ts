@@ -88,8 +88,7 @@ export function widen(path: Path, carrier: Exchange, member: Exchange, isHigher:
   }
   if (!isHigher) return;
   carrier.priority = member.priority;
-  const waits = !carrier.committed && (carrier.attempt === undefined || carrier.attempt.over);
-  if (!waits || !carrier.leaveLine) return;
+  if (!carrier.leaveLine) return; // it does not wait in line now
   carrier.leaveLine();
   path.plan(carrier, carrier.attemptsOfRung > 0);
 }

@@ -97,7 +97,7 @@ export class Exchange implements Bagged {
   waitedMs = 0;
   upstreamMs = 0;
   timer: TimerHandle;
-  /** Leaves the line it waits in. */
+  /** Leaves the line it waits in; undefined where it waits in none. */
   leaveLine: (() => void) | undefined;
 
   constructor(caller: Caller, id: string, requestId: string, startedAt: number, wallMs: number) {

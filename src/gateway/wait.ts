@@ -210,6 +210,7 @@ export class Waiting implements Waiter, Yielder {
     if (!standing) return;
     this.#standing = undefined;
     const x = this.#x;
+    x.leaveLine = undefined;
     const path = this.#path;
     const now = path.deps.clock.mono();
     x.route!.waiting.remove(this.#inQueue!);
