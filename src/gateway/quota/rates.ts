@@ -8,8 +8,8 @@ import type { QuotaDone, QuotaRefusal, Rate } from './reservation.ts';
 type Outgoing = Extract<GatewayToControl, { type: 'quota-ask' | 'quota-used' | 'quota-known' }>;
 type Incoming = Extract<ControlToGateway, { type: 'quota-answer' | 'quota-level' }>;
 
-/** How long control may take to answer; then this worker decides on its own share. */
-const ANSWER_MS_MAX = 250;
+/** How long control may take to answer; then, and until it does, this worker decides on its own share. */
+const ANSWER_MS_MAX = 1000;
 /** Questions that may be open at once; beyond them the share decides as well. */
 const OPEN_MAX = 10_000;
 
@@ -163,7 +163,9 @@ export class Rates {
   }
 
   #ask(rates: readonly Rate[], amounts: readonly number[], done: QuotaDone, now: number): boolean {
-    if (!this.#up || this.#asked.length - this.#first >= OPEN_MAX) return false;
+    const first = this.#asked[this.#first];
+    const isLate = first !== undefined && first.done === undefined;
+    if (!this.#up || isLate || this.#asked.length - this.#first >= OPEN_MAX) return false;
     const keys = rates.map(({ limit }) => limit.key);
     const ask = ++this.#asks;
     if (!this.#options.link!.send({ type: 'quota-ask', ask, keys, amounts: [...amounts] })) return false;
