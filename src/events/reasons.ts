@@ -28,7 +28,7 @@ export const REASONS = {
   // Admission and waiting
   admitted: 'Admitted as {priority}, to be answered within {deadlineMs}[; its session is {session}].',
   'queue-full':
-    'No place was free, and {waiting} requests waited already; {max} may, and none of them had less right to its place[; it would have waited {waitMs}].',
+    'No place was free[: {places} were taken], and {waiting} requests waited already; {max} may, and none of them had less right to its place[; it would have waited {waitMs}].',
   'would-miss-deadline':
     'No place was free for it: {places} were taken, and {waiting} requests waited; {aheadTokens} tokens went before it, at {tokensPerSecond} a second: {waitMs} of waiting and {serviceMs} until its answer did not fit into {leftMs}.',
   displaced:

@@ -44,6 +44,8 @@ export class Waiting implements Waiter, Yielder {
   /** What its wait was predicted to be, behind so many tokens, and its service after that. */
   #waitMs = 0;
   #aheadTokens = 0;
+  /** Places that were taken when it came. */
+  #places = 0;
   #serviceMs = 0;
 
   constructor(path: Path, x: Exchange, backend: Backend, go: Go) {
@@ -69,6 +71,7 @@ export class Waiting implements Waiter, Yielder {
     let places = 0;
     for (const endpoint of endpoints) if (endpoint.waitMs(now) === 0) places += endpoint.inflight;
     // It waits for a start, whose time has been judged already, or for a first unit of other workers.
+    this.#places = places;
     if (places === 0) return true;
     const ahead = line.ahead(this, places);
     this.#waitMs = line.drain.waitMs(ahead, now);
@@ -104,7 +107,7 @@ export class Waiting implements Waiter, Yielder {
       yielding.item.yield(yielding.rule, this, max);
       return true;
     }
-    const figures = { waiting: waiting.count, max, waitMs: told(this.#waitMs) };
+    const figures = { waiting: waiting.count, max, waitMs: told(this.#waitMs), places: this.#places };
     path.step(this.#x, 'wait', 'queue-full', figures, `routes.${name}.queue.max`);
     this.#turnAway('queue-full', queueFull(name, waiting.count), this.#waitMs);
     return false;
