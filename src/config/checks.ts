@@ -1,4 +1,5 @@
 import { hostAndPort, isLoopback } from '../kernel/listen-address.ts';
+import { checkAnswers } from './answer-checks.ts';
 import type { Notice } from './faults.ts';
 import { checkModels } from './model-checks.ts';
 import { nearest } from './nearest.ts';
@@ -78,6 +79,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
     if ('endpoints' in backend) checkRemote(backend, ['backends', name], findings);
   }
   checkRoutes(settings, findings);
+  checkAnswers(settings, findings);
   checkTenants(settings, findings);
   checkModels(settings, findings);
   checkPipelines(settings, findings);

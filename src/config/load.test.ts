@@ -159,6 +159,19 @@ tenants: {}
     ]);
   });
 
+  it('says where answers are to be kept and cannot be', () => {
+    const text = (bytes: string) => `gateway: { cacheBytesMax: ${bytes} }
+${BACKEND}routes:
+  chat: { targets: [{ backend: b1 }], ladder: [{ answer: x }, { cached: {} }] }
+  more: { targets: [{ backend: b1 }], cache: { answerBytesMax: 2MiB } }
+  none: { targets: [{ backend: b1 }] }
+`;
+    const paths = (bytes: string) => load({ [FILE]: text(bytes) }).notices.map(({ path }) => path);
+    expect(paths('0B')).toEqual(['routes.chat.ladder[1]', 'routes.more.cache']);
+    expect(paths('1MiB')).toEqual(['routes.more.cache.answerBytesMax']);
+    expect(paths('2MiB')).toEqual([]);
+  });
+
   it('wants limits of routes that exist, and says where there is nothing to limit', () => {
     const text = (limits: string) => `${BACKEND}routes:
   chat: { targets: [{ backend: b1 }] }
