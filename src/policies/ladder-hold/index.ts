@@ -6,6 +6,9 @@ const DWELL_MS_FIRST = 1_000;
 const DWELL_GROWTH = 2;
 const DWELL_MS_MAX = 4_000;
 const SOON_MS = 30_000;
+/** Held for so long, full answers are tried where half of the places are free; twice as long each time that it was in vain. */
+const TRY_MS_FIRST = 5_000;
+const TRY_MS_MAX = 60_000;
 /** Time over which the load is averaged, milliseconds: longer than the ups and downs of chance. */
 const MEAN_MS = 3_000;
 /** Weight of a new answer in the mean time that a full one holds its place. */
@@ -31,6 +34,8 @@ export interface HoldRead extends HoldInput {
   /** The rung at which the priority is held; undefined for none. */
   rung: number | undefined;
   dwellLeftMs: number;
+  /** Until full answers are tried, whatever they would take. */
+  tryLeftMs: number;
   /** Places that the answers of late would have taken, had all been full ones. */
   inFull: number;
 }
@@ -56,6 +61,8 @@ interface Held {
   rung: number;
   until: number;
   dwellMs: number;
+  tryAt: number;
+  tryMs: number;
   /** -1 while it is held. */
   leftAt: number;
 }
@@ -83,8 +90,9 @@ export class LadderHold implements Policy<HoldInput, number | undefined, RungTak
   read(input: HoldInput, now: number): HoldRead {
     const held = this.#held[input.priority];
     const inFull = Math.min(this.#work(now) / MEAN_MS, WORK_SHARE_MAX * input.places);
-    if (!held || held.leftAt >= 0) return { ...input, rung: undefined, dwellLeftMs: 0, inFull };
-    return { ...input, rung: held.rung, dwellLeftMs: Math.max(0, held.until - now), inFull };
+    if (!held || held.leftAt >= 0) return { ...input, rung: undefined, dwellLeftMs: 0, tryLeftMs: 0, inFull };
+    const dwellLeftMs = Math.max(0, held.until - now);
+    return { ...input, rung: held.rung, dwellLeftMs, tryLeftMs: Math.max(0, held.tryAt - now), inFull };
   }
 
   /** The rung to go straight to; undefined for a full answer. */
@@ -93,7 +101,7 @@ export class LadderHold implements Policy<HoldInput, number | undefined, RungTak
     const decision = judge(read);
     this.#workMs = read.inFull * MEAN_MS;
     this.#workAt = now;
-    if (decision.reason.code === 'rung-left') {
+    if (read.rung !== undefined && decision.choice === undefined) {
       this.#held[input.priority]!.leftAt = now;
       this.#count--;
     }
@@ -126,17 +134,26 @@ export class LadderHold implements Policy<HoldInput, number | undefined, RungTak
     }
     const soon = held !== undefined && now - held.leftAt < SOON_MS;
     const dwellMs = soon ? Math.min(DWELL_MS_MAX, held.dwellMs * DWELL_GROWTH) : DWELL_MS_FIRST;
-    this.#held[priority] = { rung, until: now + dwellMs, dwellMs, leftAt: -1 };
+    const tryMs = soon ? Math.min(TRY_MS_MAX, held.tryMs * 2) : TRY_MS_FIRST;
+    this.#held[priority] = { rung, until: now + dwellMs, dwellMs, tryAt: now + tryMs, tryMs, leftAt: -1 };
     this.#count++;
   }
 }
 
 /** Decides on what was read; a recorded decision is taken again by it. */
-export function judge({ rung, dwellLeftMs, inFull, ...input }: HoldRead): Decision<number | undefined> {
+export function judge({
+  rung,
+  dwellLeftMs,
+  tryLeftMs,
+  inFull,
+  ...input
+}: HoldRead): Decision<number | undefined> {
   if (rung === undefined) return { choice: undefined, reason: { code: 'rung-not-held', figures: {} } };
   const { waiting, used, places } = input;
   const most = (dwellLeftMs > 0 ? CLEAR_SHARE : ROOM_SHARE) * places;
-  const hasRoom = waiting === 0 && places > 0 && inFull <= most && used <= most;
+  const isCalm = waiting === 0 && places > 0;
+  const fits = isCalm && inFull <= most && used <= most;
+  const mayTry = isCalm && tryLeftMs === 0 && dwellLeftMs === 0 && used <= CLEAR_SHARE * places;
   const figures = {
     rung,
     waiting,
@@ -145,7 +162,7 @@ export function judge({ rung, dwellLeftMs, inFull, ...input }: HoldRead): Decisi
     inFull: Math.round(inFull * 100) / 100,
     dwellLeftMs: Math.round(dwellLeftMs),
   };
-  return hasRoom
-    ? { choice: undefined, reason: { code: 'rung-left', figures } }
-    : { choice: rung, reason: { code: 'rung-held', figures } };
+  if (fits) return { choice: undefined, reason: { code: 'rung-left', figures } };
+  if (mayTry) return { choice: undefined, reason: { code: 'full-tried', figures } };
+  return { choice: rung, reason: { code: 'rung-held', figures } };
 }
