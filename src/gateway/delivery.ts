@@ -13,8 +13,8 @@ import { STREAM_TYPE } from './own-answers.ts';
 import type { Path } from './path.ts';
 import { recover } from './recover.ts';
 
-/** Weight of a new answer in the mean length of a route's answers. */
-const USUAL_WEIGHT = 0.1;
+/** Weight of a new answer in the mean length of a route's answers, once there are as many: long ones are rare, and move it. */
+const USUAL_WEIGHT = 0.02;
 
 /** How attempts fail at an engine that is not there any more. */
 const GONE_CODES = new Set(['connection-refused', 'connection-lost', 'stale-connection', 'connect-timeout']);
@@ -190,10 +190,9 @@ export class Delivery implements AttemptHost {
     if (x.route!.hold && isAtTargets(x)) tellHold(x, now - startedAt, now);
     const { usualOut } = x.route!;
     if (x.tokensOut !== undefined && x.degraded === undefined) {
-      usualOut.value =
-        usualOut.value === undefined
-          ? x.tokensOut
-          : usualOut.value + USUAL_WEIGHT * (x.tokensOut - usualOut.value);
+      const weight = Math.max(USUAL_WEIGHT, 1 / ++usualOut.answers);
+      const before = usualOut.value ?? x.tokensOut;
+      usualOut.value = before + weight * (x.tokensOut - before);
     }
   }
 

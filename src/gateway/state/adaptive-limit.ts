@@ -1,6 +1,7 @@
 import type { LimitController, LimitSample } from '../../policies/limit-contract.ts';
 import { type ControllerName, limitController } from '../../policies/limit-controllers.ts';
 import { SizeFloors } from '../../policies/size-floors/index.ts';
+import { SizeTimes } from '../../policies/size-times/index.ts';
 
 /** Requests that an endpoint may have of which nothing is known yet, and one that has just come back. */
 const REQUESTS_FIRST = 20;
@@ -38,8 +39,10 @@ export interface Sent {
 export class AdaptiveLimit {
   readonly #controller: LimitController;
   readonly #firstTokenMs: number | undefined;
-  readonly #first = new SizeFloors(false);
-  #whole: SizeFloors | undefined;
+  readonly #first = new SizeFloors();
+  readonly #whole = new SizeTimes();
+  /** What whole answers take at least, in multiples of what is usual. */
+  readonly #wholeFloor = new SizeFloors();
   /** Mean units of a request; 0 before the first. */
   #unit = 0;
   /** Mean time of a stream. */
@@ -102,7 +105,7 @@ export class AdaptiveLimit {
   /** The first content of a stream has come. `deadlineMs`: of its route. */
   firstToken(sent: Sent, tokensIn: number, deadlineMs: number, capped: boolean, now: number): void {
     const latency = now - sent.startedAt;
-    const floor = this.#first.observe(latency, tokensIn, 0, now);
+    const floor = this.#first.observe(latency, tokensIn, now);
     if (this.#firstSentAt === 0) this.#firstSentAt = sent.startedAt;
     this.#streamAt = now;
     const held = Math.max(latency, this.#totalMs ?? now - this.#firstSentAt, 1e-3);
@@ -119,14 +122,13 @@ export class AdaptiveLimit {
   /** A whole answer has come. Sizes in tokens; of tensors, bytes in and one out. */
   whole(sent: Sent, sizeIn: number, sizeOut: number, deadlineMs: number, capped: boolean, now: number): void {
     if (now - this.#streamAt < STREAMS_MS) return;
-    this.#whole ??= new SizeFloors(true);
-    const latency = now - sent.startedAt;
-    const per = Math.max(1, sizeOut);
-    const floor = per * this.#whole.observe(latency / per, sizeIn, sizeOut, now);
-    const ratio = latency / Math.max(floor, 1e-3);
+    const latency = Math.max(now - sent.startedAt, 1e-3);
+    const usual = this.#whole.observe(latency, sizeIn, sizeOut);
+    const longer = usual > 0 ? latency / usual : 1;
+    const floor = (latency / longer) * this.#wholeFloor.observe(longer, 0, now);
     const allowed = Math.min(WHOLE_SHARE * deadlineMs, this.#relative(floor));
     this.#sample.whole = true;
-    this.#tell(sent, latency, floor, ratio - 1, Math.max(ratio, 1e-3), allowed, capped, now);
+    this.#tell(sent, latency, floor, longer, longer, allowed, capped, now);
   }
 
   /** It was broken off before it gave anything: it took at least so long. */

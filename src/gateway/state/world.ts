@@ -69,7 +69,7 @@ export interface Route {
   /** How long its answers take. Shared by all snapshots. */
   times: UsualTimes;
   /** Tokens that its answers have had lately, a moving mean; undefined before the first. Shared by all snapshots. */
-  usualOut: { value: number | undefined };
+  usualOut: { value: number | undefined; answers: number };
 }
 
 export interface WorldDeps {
@@ -102,7 +102,7 @@ export class World {
   readonly #hedges = new Map<string, HedgeBudget>();
   readonly #holds = new Map<string, LadderHold>();
   readonly #times = new Map<string, UsualTimes>();
-  readonly #usualOut = new Map<string, { value: number | undefined }>();
+  readonly #usualOut = new Map<string, Route['usualOut']>();
   readonly #hosts = new Map<string, HostState>();
   #health: Required<Readings>['health'] = {};
   #causes: Required<Readings>['causes'] = {};
@@ -166,7 +166,7 @@ export class World {
           ? keep(this.#holds, name, () => new LadderHold())
           : undefined,
         times: keep(this.#times, name, () => new UsualTimes()),
-        usualOut: keep(this.#usualOut, name, () => ({ value: undefined })),
+        usualOut: keep(this.#usualOut, name, () => ({ value: undefined, answers: 0 })),
       });
     }
     this.snapshot = snapshot;

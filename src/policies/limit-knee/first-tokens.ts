@@ -9,8 +9,9 @@ const CUT_MAX = 0.3;
 const GROWTH = 0.05;
 const GROWTH_GROWTH = 1.6;
 const GROWTH_MAX = 0.5;
-/** What first tokens take longer in a full batch is believed to be no more than this, until a dip shows otherwise. */
-const LONGER_MAX = 0.1;
+/** What first tokens take longer in a full batch is taken to be this, until more is known. */
+const LONGER_FIRST = 0.05;
+const LONGER_MAX = 0.15;
 /** Weight of an epoch in what is remembered of an engine that has no queue. */
 const WEIGHT = 0.3;
 /** A dip: one epoch below the limit by this share, after so many epochs; sooner where much seems to wait. */
@@ -28,7 +29,7 @@ const WAITS_MAX = 0.5;
  */
 export class FirstTokens {
   /** What first tokens take longer where nothing waits, as a share of the time for which a place is held. */
-  #unhindered: number | undefined;
+  #unhindered = LONGER_FIRST;
   #growth = GROWTH;
   #epochs = 0;
   #dipped = false;
@@ -38,7 +39,6 @@ export class FirstTokens {
 
   next(base: number, epoch: Side, keep: Side): number {
     const longer = Math.max(0, epoch.longer);
-    this.#unhindered ??= Math.min(longer, LONGER_MAX);
     if (this.#dipped) return this.#learn(base, epoch, keep);
     if (longer < this.#unhindered) this.#unhindered += WEIGHT * (longer - this.#unhindered);
     const waiting = longer - this.#unhindered;
@@ -51,7 +51,7 @@ export class FirstTokens {
       keep.addAll(epoch);
     }
     const move = WAITING - waiting;
-    if (move > WAITING / 2) {
+    if (move > WAITING / 2 || longer < WAITING) {
       const next = base * (1 + this.#growth);
       this.#growth = Math.min(GROWTH_MAX, this.#growth * GROWTH_GROWTH);
       return next;
@@ -71,8 +71,8 @@ export class FirstTokens {
     this.#dipped = false;
     this.dip = 0;
     const longer = Math.max(0, epoch.longer);
-    if (longer < this.#unhindered! || waitsOf(epoch, keep) < WAITS_MAX)
-      this.#unhindered! += WEIGHT * (longer - this.#unhindered!);
+    if (longer < this.#unhindered || waitsOf(epoch, keep) < WAITS_MAX)
+      this.#unhindered = Math.min(LONGER_MAX, this.#unhindered + WEIGHT * (longer - this.#unhindered));
     return base;
   }
 }

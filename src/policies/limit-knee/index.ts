@@ -7,17 +7,25 @@ import { WholeAnswers } from './whole-answers.ts';
 const SAMPLES_START = 8;
 const SAMPLES = 16;
 const SAMPLES_MIN = 6;
-/** Requests below which late answers do not bring the limit. */
+/** Requests below which nothing brings the limit but the engine's own word. */
 const REQUESTS_MIN = 2;
 /** An epoch lasts no longer, so that what is compared is not hours apart. */
-const EPOCH_MS_MAX = 10_000;
+const EPOCH_MS_MAX = 120_000;
 /** While it grows fast: by how much, and the share of what was added that only waits at which that ends. */
 const GROWTH_START = 2;
 const WAITS_START_MAX = 0.5;
 const SPREAD_MIN = 0.1;
-/** Share of answers that come too late, and how many at least, at which the limit is cut. */
+/** Streams: share of what is in flight that seems to wait at which it ends at once. */
+const LONGER_START_MAX = 0.3;
+/** A base is no higher than this, in multiples of what is in flight. */
+const UNUSED_MAX = 1.6;
+/**
+ * Share of answers that come too late, and how many at least, at which the limit is cut. Whole answers are late for their
+ * length too, which no limit helps.
+ */
 const LATE_SHARE_MAX = 0.1;
-const LATE_MIN = 2;
+const LATE_SHARE_MAX_WHOLE = 0.25;
+const LATE_MIN = 3;
 const CUT_MIN = 0.05;
 const CUT_MAX = 0.5;
 /** For how long a limit at which answers came too late is remembered. */
@@ -52,12 +60,13 @@ export class KneeLimit implements LimitController {
       this.#over += (sample.share - 1) * sample.allowedPart;
     }
     if (sample.saturated) this.#epoch.add(sample);
-    if (this.#late >= LATE_MIN && this.#late >= LATE_SHARE_MAX * Math.max(this.#count, SAMPLES)) {
+    const lateMax = (sample.whole ? LATE_SHARE_MAX_WHOLE : LATE_SHARE_MAX) * Math.max(this.#count, SAMPLES);
+    if (this.#late >= LATE_MIN && this.#late >= lateMax) {
       this.#cut(Math.max(sample.inFlight, REQUESTS_MIN * sample.unit), this.#over / this.#late, now);
       this.limit = this.#base = Math.max(this.#base, REQUESTS_MIN * sample.unit);
     } else if (this.#epoch.count >= this.#samplesOf(sample)) {
-      if (this.starting) this.#start(now);
-      else this.#settle(sample.whole, now);
+      if (this.starting) this.#start(sample.whole, now);
+      else this.#settle(sample, now);
     } else if (now - this.#epochAt > EPOCH_MS_MAX) this.#begin(now);
   }
 
@@ -80,28 +89,42 @@ export class KneeLimit implements LimitController {
   }
 
   /** Doubles until what is added waits. */
-  #start(now: number): void {
+  #start(whole: boolean, now: number): void {
     const [before, after] = [this.#kept, this.#epoch];
-    const grown = before.count > 0 && spreadOf(before, after) > SPREAD_MIN;
-    if (grown && waitsOf(before, after) > WAITS_START_MAX) {
-      const wait = (after.excess - before.excess) / after.held;
-      this.starting = false;
-      this.#base = Math.max(before.inFlight, after.inFlight * (1 - Math.min(1, wait)));
-      this.#forget();
+    const known = before.count > 0;
+    const grown = known && spreadOf(before, after) > SPREAD_MIN;
+    if (!whole && after.longer > LONGER_START_MAX) {
+      this.#startEnds(after.inFlight * Math.max(0.5, 1 - after.longer));
+    } else if (known && !grown) {
+      // Something else holds it: the hard cap.
+      this.#startEnds(after.inFlight);
+    } else if (grown && waitsOf(before, after) > WAITS_START_MAX) {
+      // What came at once is in it too, and of whole answers the batch: no lower than the middle is believed.
+      const wait = whole ? 1 : Math.min(1, (after.excess - before.excess) / after.held);
+      const middle = Math.sqrt(before.inFlight * after.inFlight);
+      this.#startEnds(Math.max(middle, after.inFlight * (1 - wait)));
     } else {
-      this.#base = Math.min(after.inFlight * GROWTH_START, this.#ceilingNow(now));
+      this.#base = this.limit = Math.min(after.inFlight * GROWTH_START, this.#ceilingNow(now));
       before.clear();
       before.addAll(after);
-      this.limit = this.#base;
     }
     this.#begin(now);
   }
 
-  #settle(whole: boolean, now: number): void {
+  #startEnds(base: number): void {
+    this.starting = false;
+    this.#base = base;
+    this.#forget();
+  }
+
+  #settle({ whole, unit }: LimitSample, now: number): void {
     const next = whole
       ? this.#wholeAnswers.next(this.#base, this.#epoch)
       : this.#firstTokens.next(this.#base, this.#epoch, this.#kept);
-    this.#base = Math.min(next, Math.max(this.#base, this.#ceilingNow(now)));
+    // Where the hard cap holds it there is no sense in going on without it.
+    const most = UNUSED_MAX * this.#epoch.inFlight;
+    const base = Math.min(next, most, Math.max(this.#base, this.#ceilingNow(now)));
+    this.#base = Math.max(base, REQUESTS_MIN * unit);
     const swing = whole ? this.#wholeAnswers.swing : -this.#firstTokens.dip;
     this.limit = this.#base * (1 + swing);
     this.#begin(now);

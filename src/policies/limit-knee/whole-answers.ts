@@ -3,10 +3,15 @@ import { Side, spreadOf, waitsOf } from './side.ts';
 /** Of what is added, the share that only waits from which more is not worth it. */
 const WAITS_MAX = 0.85;
 /** Standard errors by which a figure has to differ from the bound to be acted on; pairs of epochs that are added up. */
-const ERRORS = 1.5;
+const ERRORS = 2;
 const PAIRS_MAX = 8;
-/** The limit swings by this share about its base, so that what more would bring can be seen. */
-const SWING = 0.08;
+/**
+ * The limit swings by this share about its base, so that what more would bring can be seen: more where answers differ more,
+ * in parts of their spread.
+ */
+const SWING_MIN = 0.06;
+const SWING_MAX = 0.2;
+const SWING_OF_SPREAD = 0.7;
 /** The first step after a change of direction, by how much the next in the same direction is longer, and the longest. */
 const STEP = 0.06;
 const STEP_GROWTH = 1.6;
@@ -22,6 +27,7 @@ export class WholeAnswers {
   swing = 0;
   readonly #lower = new Side();
   readonly #upper = new Side();
+  #size = SWING_MIN;
   #pairs = 0;
   #step = STEP;
   #rising = true;
@@ -30,11 +36,11 @@ export class WholeAnswers {
   next(base: number, epoch: Side): number {
     if (this.swing <= 0) {
       this.#lower.addAll(epoch);
-      this.swing = SWING;
+      this.swing = this.#size;
       return base;
     }
     this.#upper.addAll(epoch);
-    this.swing = -SWING;
+    this.swing = -this.#size;
     this.#pairs++;
     return base * this.#judge();
   }
@@ -47,7 +53,9 @@ export class WholeAnswers {
   #judge(): number {
     const [lower, upper] = [this.#lower, this.#upper];
     const spread = spreadOf(lower, upper);
-    if (spread > SWING / 2) {
+    const differ = Math.sqrt((lower.error2 * lower.count + upper.error2 * upper.count) / 2) / upper.held;
+    this.#size = Math.max(SWING_MIN, Math.min(SWING_MAX, SWING_OF_SPREAD * differ));
+    if (spread > SWING_MIN) {
       const waits = waitsOf(lower, upper);
       const error = (Math.sqrt(lower.error2 + upper.error2) / upper.held / spread) * ERRORS;
       if (waits + error < WAITS_MAX) return this.#move(true);
@@ -72,6 +80,6 @@ export class WholeAnswers {
     this.#lower.clear();
     this.#upper.clear();
     this.#pairs = 0;
-    this.swing = -SWING;
+    this.swing = -this.#size;
   }
 }

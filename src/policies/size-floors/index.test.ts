@@ -8,46 +8,38 @@ describe('a floor', () => {
       fc.property(
         fc.array(fc.double({ min: 0, max: 50, noNaN: true }), { minLength: 30, maxLength: 60 }),
         (waits) => {
-          const floors = new SizeFloors(false);
+          const floors = new SizeFloors();
           let small = 0;
           waits.forEach((wait, at) => {
-            small = floors.observe(100 + wait, 10, 0, at * 10);
-            floors.observe(3000 + wait, 5000, 0, at * 10);
+            small = floors.observe(100 + wait, 10, at * 10);
+            floors.observe(3000 + wait, 5000, at * 10);
           });
           expect(small).toBeGreaterThanOrEqual(100);
           expect(small).toBeLessThanOrEqual(150);
-          expect(floors.observe(101, 10, 0, 1000)).toBeLessThan(150);
+          expect(floors.observe(101, 10, 1000)).toBeLessThan(150);
         },
       ),
     );
   });
 
   it('goes down at once, and follows an engine that is slower for good within a minute or two', () => {
-    const floors = new SizeFloors(false);
-    for (let at = 0; at < 50; at++) floors.observe(100, 10, 0, at * 100);
-    expect(floors.observe(100, 10, 0, 5_000)).toBe(100);
+    const floors = new SizeFloors();
+    for (let at = 0; at < 50; at++) floors.observe(100, 10, at * 100);
+    expect(floors.observe(100, 10, 5_000)).toBe(100);
     let now = 5_000;
-    while (now < 15_000) floors.observe(400, 10, 0, (now += 100));
-    const soon = floors.observe(400, 10, 0, (now += 100));
+    while (now < 15_000) floors.observe(400, 10, (now += 100));
+    const soon = floors.observe(400, 10, (now += 100));
     expect(soon).toBeGreaterThan(150);
     expect(soon).toBeLessThan(250);
-    while (now < 125_000) floors.observe(400, 10, 0, (now += 100));
-    expect(floors.observe(400, 10, 0, (now += 100))).toBeGreaterThan(380);
-    for (let i = 0; i < 5; i++) floors.observe(100, 10, 0, (now += 100));
-    expect(floors.observe(100, 10, 0, now + 100)).toBeLessThan(106);
+    while (now < 125_000) floors.observe(400, 10, (now += 100));
+    expect(floors.observe(400, 10, (now += 100))).toBeGreaterThan(380);
+    for (let i = 0; i < 5; i++) floors.observe(100, 10, (now += 100));
+    expect(floors.observe(100, 10, now + 100)).toBeLessThan(106);
   });
 
   it('does not believe one slow answer after a quiet night', () => {
-    const floors = new SizeFloors(false);
-    floors.observe(100, 10, 0, 0);
-    expect(floors.observe(9_000, 10, 0, 8 * 3_600_000)).toBeLessThan(400);
-  });
-
-  it('knows answers by their length where it is told to', () => {
-    const floors = new SizeFloors(true);
-    floors.observe(10, 100, 10, 0);
-    expect(floors.observe(50, 100, 1000, 0)).toBe(50);
-    expect(floors.observe(30, 100_000_000, 100_000_000, 0)).toBe(30);
-    expect(floors.observe(10, 100, 12, 0)).toBe(10);
+    const floors = new SizeFloors();
+    floors.observe(100, 10, 0);
+    expect(floors.observe(9_000, 10, 8 * 3_600_000)).toBeLessThan(400);
   });
 });

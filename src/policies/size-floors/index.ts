@@ -9,23 +9,15 @@ const PAUSE_MS_MAX = 1_000;
 
 /**
  * What requests of one size take at least, learned from all of them: a low percentile of each class that is forgotten
- * slowly. One class for each doubling of the prompt, and of the answer where whole answers are compared.
+ * slowly. One class for each doubling.
  */
 export class SizeFloors {
-  readonly #floors: Float64Array;
-  readonly #seenAt: Float64Array;
+  readonly #floors = new Float64Array(SIZES);
+  readonly #seenAt = new Float64Array(SIZES);
 
-  /** `answers`: classes by the length of the answer too. */
-  constructor(answers: boolean) {
-    const classes = answers ? SIZES * SIZES : SIZES;
-    this.#floors = new Float64Array(classes);
-    this.#seenAt = new Float64Array(classes);
-  }
-
-  /** The floor of the class that an answer belongs to, in the unit of `value`, after it has been taken in. */
-  observe(value: number, sizeIn: number, sizeOut: number, now: number): number {
-    const at = classOf(sizeOut) * SIZES + classOf(sizeIn);
-    const index = this.#floors.length === SIZES ? at % SIZES : at;
+  /** The floor of the class of `size`, in the unit of `value`, after that has been taken in. */
+  observe(value: number, size: number, now: number): number {
+    const index = Math.min(SIZES - 1, 31 - Math.clz32(size + 1));
     const floor = this.#floors[index]!;
     const pauseMs = now - this.#seenAt[index]!;
     this.#seenAt[index] = now;
@@ -37,12 +29,4 @@ export class SizeFloors {
     }
     return this.#floors[index]!;
   }
-
-  forget(): void {
-    this.#floors.fill(0);
-  }
-}
-
-function classOf(size: number): number {
-  return Math.min(SIZES - 1, 31 - Math.clz32(size + 1));
 }
