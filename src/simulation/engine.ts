@@ -8,6 +8,7 @@ import type {
 import type { Clock } from '../kernel/clock.ts';
 import { type Random, seededRandom } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
+import type { GaugeReading } from '../links/messages.ts';
 import { Accelerator, type JobSink, type RunningJob } from './accelerator/accelerator.ts';
 import type { AcceleratorProfile } from './accelerator/step.ts';
 import { type Order, readChatOrder, readEmbeddingsOrder } from './bodies.ts';
@@ -82,6 +83,14 @@ export class SimulatedEngine implements Transport {
     this.ails({ kind: 'refusing' });
     this.cut();
     this.#time.set(downMs, () => this.ails(undefined));
+  }
+
+  /** What it tells of its load; undefined where it does not answer. */
+  gauges(): GaugeReading | undefined {
+    const { ailment } = this;
+    if (ailment && ailment.kind !== 'slow') return undefined;
+    const { waiting, running, kvTokens } = this.#accelerator.load();
+    return { waiting, running, cacheUsed: kvTokens / this.#profile.kvTokensMax };
   }
 
   #start(coldStart: number): Accelerator {

@@ -7,7 +7,7 @@ import type { EndedRequest } from '../gateway/contracts.ts';
 import { soleLeases } from '../gateway/leases/sole.ts';
 import { type Random, seededRandom } from '../kernel/random.ts';
 import { VirtualTime } from '../kernel/virtual-time.ts';
-import type { Snapshot } from '../links/messages.ts';
+import type { GaugeReading, Snapshot } from '../links/messages.ts';
 import type { AcceleratorProfile } from './accelerator/step.ts';
 import { requestBody } from './bodies.ts';
 import { SimulatedCaller } from './caller.ts';
@@ -21,9 +21,14 @@ export interface SimulatedGatewayOptions {
   seed: number;
   onAnswered?: (caller: SimulatedCaller) => void;
   onRecord?: (record: RequestRecord) => void;
+  /** Whether engines tell of their load, as control would read it. Default: true. */
+  gauges?: boolean;
   /** Which requests get a full record. Default: those that were not answered in full. */
   wantsRecord?: (ended: EndedRequest) => boolean;
 }
+
+/** How often control reads what engines tell of their load. */
+const GAUGES_MS = 1000;
 
 /** What an engine that nobody gave a profile is simulated as: the defaults of `engine: sim`. */
 const USUAL_PROFILE: AcceleratorProfile = {
@@ -81,6 +86,7 @@ export class SimulatedGateway {
       version: 'simulated',
     });
     this.load(options.settings);
+    if (options.gauges !== false) this.#readGauges();
   }
 
   /** Swaps the settings in, as a new snapshot does. */
@@ -147,6 +153,22 @@ export class SimulatedGateway {
     let atEngines = 0;
     for (const engine of this.engines.values()) atEngines += engine.inflight;
     return { running: path.running.size, slots, tokens, waiting, bytes: buffers.held, atEngines };
+  }
+
+  /** Control's part: the gauges of engines that have some, once a second. */
+  #readGauges(): void {
+    this.time.set(GAUGES_MS, () => {
+      const gauges: Record<string, GaugeReading> = {};
+      for (const { settings, dialect, endpoints } of this.gateway.world.backends.values()) {
+        if (!('gauges' in settings && settings.gauges) && dialect.gaugesPath === undefined) continue;
+        for (const { key, address } of endpoints) {
+          const reading = this.#engineAt(new URL(address).origin).gauges();
+          if (reading) gauges[key] = reading;
+        }
+      }
+      this.gateway.world.read({ gauges });
+      this.#readGauges();
+    });
   }
 
   #engineAt(origin: string): SimulatedEngine {

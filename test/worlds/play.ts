@@ -31,6 +31,7 @@ export function playWorld(plan: WorldPlan): Played {
   const gateway = new SimulatedGateway({
     settings: plan.settings,
     seed: plan.seed,
+    gauges: plan.gauges,
     wantsRecord: () => true,
     onRecord: (record) => records.set(record.requestId ?? record.id, record),
   });

@@ -40,6 +40,8 @@ export type Mishap = { atMs: number; backend: string; endpoint: number } & (
 export interface WorldPlan {
   seed: number;
   settings: Settings;
+  /** Whether engines tell of their load. */
+  gauges: boolean;
   arrivals: Arrival[];
   mishaps: Mishap[];
   /** Other settings that are swapped in. */
@@ -72,6 +74,7 @@ export function planWorld(seed: number): WorldPlan {
     arrivals: makeArrivals(dice, settings, durationMs, crowded),
     mishaps: makeMishaps(dice, settings, durationMs),
     swaps: swaps.sort((a, b) => a.atMs - b.atMs),
+    gauges: dice.chance(0.5),
     drain: dice.chance(0.15) ? { atMs: drainAt, endAtMs: drainAt + dice.whole(0, 3000) } : undefined,
     durationMs,
   };
