@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Status } from '../../src/api/contracts.ts';
-import { Armature, type Config } from '../upstream/armature.ts';
-import type { Answer } from '../upstream/client.ts';
+import { Armature, type Config, chatBody } from '../upstream/armature.ts';
+import { type Answer, RawClient } from '../upstream/client.ts';
 import { eventually } from '../upstream/waiting.ts';
 
 /** Hosts of ours that start, stop for want of requests, die, and are replaced: with the processes there really are. */
@@ -107,12 +107,15 @@ describe('a host that nobody asks for', { timeout: 90_000 }, () => {
     await using armature = await started(idling());
     await many(armature, 1);
     const statuses: number[] = [];
+    let stops = 0;
     for (let turn = 0; turn < 6; turn++) {
-      const asked = armature.events('host-idle-stopped').then((events) => events.length);
-      const before = await asked;
+      const before = stops;
       await eventually(
         'it is being stopped',
-        async () => (await armature.events('host-idle-stopped')).length > before,
+        async () => {
+          stops = (await armature.events('host-idle-stopped')).length;
+          return stops > before;
+        },
         20_000,
       );
       statuses.push(...statusesOf(await many(armature, 3)));
@@ -125,10 +128,15 @@ describe('a host that nobody asks for', { timeout: 90_000 }, () => {
     await using armature = await started(
       config({ host: { idleStop: '300ms' }, profile: { ...profile, decodeTokensPerSecond: 20 } }),
     );
-    const long = await armature.chat({ stream: true, max_tokens: 40 }, [], 30_000);
-    expect([long.status, long.done]).toEqual([200, true]);
-    const [stopped] = await armature.events('host-idle-stopped');
-    expect(stopped).toBeUndefined();
+    using client = await RawClient.open(armature.gatewayPort);
+    const long = client.request({
+      path: '/v1/chat/completions',
+      body: chatBody({ stream: true, max_tokens: 60 }),
+    });
+    await long.until((so) => so.events.length >= 20, 20_000);
+    expect(await armature.events('host-idle-stopped')).toEqual([]);
+    await long.whole(20_000);
+    expect(long.done).toBe(true);
     await isIdle(armature);
   });
 
