@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { CONFIG_FILE, type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { Settings } from '../config/schema/index.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -90,7 +91,7 @@ export const command = defineCommand({
   options,
   details:
     'Members of a --load: rate, at, for, in, out, arrivals (poisson, constant, bursts:SIZE), stream, kind (chat, embeddings), max\n' +
-    '(asked, none, N), route, tenant, priority, deadline, sessions, leave. docs/simulator.md tells all of it.\n\n' +
+    '(asked, none, N), route, tenant, priority, deadline, sessions, prompts, leave. docs/simulator.md tells all of it.\n\n' +
     'Examples:\n' +
     '  armature sim -c armature.yaml --load rate=50/s,in=512,out=128,for=60s\n' +
     '  armature sim --load rate=40/s,stream=0.5 --load rate=200/s,at=20s,for=10s,priority=batch --set routes.chat.deadline=5s\n' +
@@ -120,6 +121,8 @@ async function sim({ options: asked, common, output }: Call<typeof options>): Pr
     check(file, settings, asked, rows);
     sides.push({ file, settings });
   }
+  // Requests of a simulation live as those of a gateway do: see src/gateway/main.ts.
+  setFlagsFromString('--no-allocation-site-pretenuring');
   const first = asked.seed ?? 1;
   const seeds = Array.from({ length: asked.repeat ?? 1 }, (_, index) => first + index);
   const results: { file: string; seeds: number[]; reports: SimulationReport[]; groups: GroupSummary[] }[] =

@@ -42,6 +42,21 @@ describe('a part of a load', () => {
     expect(arrivals('rate=9/s,max=77')[0]!.outputTokensMax).toBe(77);
   });
 
+  it('asks for a few prompts again and again, each as long as before', () => {
+    const all = arrivals('rate=50/s,for=10s,in=100-900,out=1-90,prompts=3');
+    const lengthsOf = new Map(
+      all.map(({ subject, promptTokens, outputTokens }) => [subject, `${promptTokens} ${outputTokens}`]),
+    );
+    expect([...lengthsOf.keys()].sort()).toEqual([0, 1, 2]);
+    expect(
+      all.every(
+        ({ subject, promptTokens, outputTokens }) =>
+          lengthsOf.get(subject) === `${promptTokens} ${outputTokens}`,
+      ),
+    ).toBe(true);
+    expect(arrivals('rate=5/s')[0]).not.toHaveProperty('subject');
+  });
+
   it.each([
     ['in=512', 'it needs a rate'],
     ['rate=0', 'expected a rate'],

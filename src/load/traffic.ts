@@ -24,6 +24,8 @@ export interface TrafficPart {
   deadlineMs: number | undefined;
   /** Conversations that the requests belong to; undefined for none. */
   sessions: number | undefined;
+  /** Different prompts that are asked for, each again and again; undefined: no two are alike. */
+  prompts: number | undefined;
   /** Callers leave after so long. */
   leaveMs: number | undefined;
 }
@@ -91,6 +93,7 @@ const MEMBERS: Record<string, { read: Reader; expected: string }> = {
     expected: 'a duration such as 2s',
   },
   sessions: { read: (text) => some('sessions', whole(text)), expected: 'a number of conversations' },
+  prompts: { read: (text) => some('prompts', whole(text)), expected: 'a number of different prompts' },
   leave: {
     read: (text) => some('leaveMs', parseDuration(text) || undefined),
     expected: 'a duration such as 5s',
@@ -117,6 +120,7 @@ export function parseTraffic(text: string): TrafficPart | string {
     priority: undefined,
     deadlineMs: undefined,
     sessions: undefined,
+    prompts: undefined,
     leaveMs: undefined,
   };
   const given = new Set<string>();
@@ -146,10 +150,13 @@ export function* trafficOf(part: TrafficPart, route: string, seed: number): Gene
   const lengths = child();
   const others = child();
   const untilMs = part.fromMs + part.forMs;
+  const draw = () => ({ promptTokens: part.prompt.draw(lengths), outputTokens: part.output.draw(lengths) });
+  // The same prompt has the same length, and the same answer.
+  const known = Array.from({ length: part.prompts ?? 0 }, draw);
   for (const atMs of timesOf(part, child())) {
     if (atMs >= untilMs) return;
-    const promptTokens = part.prompt.draw(lengths);
-    const outputTokens = part.output.draw(lengths);
+    const subject = part.prompts === undefined ? undefined : Math.floor(others.next() * part.prompts);
+    const { promptTokens, outputTokens } = subject === undefined ? draw() : known[subject]!;
     const max = part.max === 'asked' ? outputTokens : part.max === 'none' ? undefined : part.max;
     const stream = others.next() < part.stream && !part.embeddings;
     yield {
@@ -165,6 +172,7 @@ export function* trafficOf(part: TrafficPart, route: string, seed: number): Gene
       deadlineMs: part.deadlineMs,
       session: part.sessions === undefined ? undefined : `s${Math.floor(others.next() * part.sessions)}`,
       leavesAfterMs: part.leaveMs,
+      ...(subject !== undefined && { subject }),
     };
   }
 }
