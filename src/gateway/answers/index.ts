@@ -177,6 +177,6 @@ interface Framed {
 function frame({ headers, body }: KeptAnswer, call: Call): Framed | undefined {
   if (!call.stream) return { headers, body };
   const kind = call.kind === 'completions' ? 'completions' : 'chat';
-  const text = answerStream(JSON.parse(body.toString('utf8')), kind, call.request.usageAsked === true);
+  const text = answerStream(JSON.parse(body.toString()), kind, call.request.usageAsked === true);
   return text === undefined ? undefined : { headers: STREAM_TYPE, body: text };
 }

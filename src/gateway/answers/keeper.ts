@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { AnswerAssembly, isFinished } from '../../protocols/openai/answer-assembly.ts';
 import { EventSplitter } from '../../protocols/openai/event-splitter.ts';
 import { eventData } from '../../protocols/openai/events.ts';
@@ -13,7 +14,7 @@ export interface KeepWish {
   bytesMax: number;
   buffers: BufferBudget;
   /** Called with an answer that is whole and worth keeping. */
-  keep: (headers: readonly string[], body: Buffer) => void;
+  keep: (headers: readonly string[], body: string | Buffer) => void;
 }
 
 /**
@@ -45,7 +46,12 @@ export class AnswerKeeper implements AnswerListener {
       return typeof value === 'string' ? [name, value] : [];
     });
     const raw = headers['inference-header-content-length'];
-    this.#keep(named, body, raw === undefined ? body.length : Number(raw));
+    if (
+      this.#isFull(body.length) &&
+      isWhole(this.#x.call!, body.subarray(0, raw === undefined ? undefined : Number(raw)))
+    ) {
+      this.#wish.keep(named, keptForm(body));
+    }
   }
 
   piece(bytes: Buffer | string): void {
@@ -69,10 +75,8 @@ export class AnswerKeeper implements AnswerListener {
 
   done(): void {
     if (this.#over) return;
-    const json = ['content-type', 'application/json'];
     if (!this.#assembly) {
-      const body = Buffer.concat(this.#pieces);
-      this.#keep(json, body, body.length);
+      this.whole(200, { 'content-type': 'application/json' }, Buffer.concat(this.#pieces));
       return;
     }
     const document = this.#assembly.finish();
@@ -86,17 +90,16 @@ export class AnswerKeeper implements AnswerListener {
         total_tokens: tokensIn + tokensOut,
       };
     }
-    this.#keep(json, Buffer.from(JSON.stringify(document)), undefined);
+    const text = JSON.stringify(document);
+    if (this.#isFull(Buffer.byteLength(text))) this.#wish.keep(['content-type', 'application/json'], text);
   }
 
-  /** `jsonEnd`: where the JSON that is still to be judged ends; undefined where it has been. */
-  #keep(headers: readonly string[], body: Buffer, jsonEnd: number | undefined): void {
-    const { degraded, outputTokensMax, call, backend } = this.#x;
-    if (degraded !== undefined || outputTokensMax !== undefined || !backend) return;
-    if (body.length > this.#wish.bytesMax) return;
-    if (jsonEnd !== undefined && !isWhole(call!, body.subarray(0, jsonEnd))) return;
-    // A copy of its own: the bytes may be a small part of a large piece that would be kept with them.
-    this.#wish.keep(headers, Buffer.from(body));
+  /** Whether it is no rougher answer than was asked for, and one of so many bytes may be kept. */
+  #isFull(bytes: number): boolean {
+    const { degraded, outputTokensMax, backend } = this.#x;
+    return (
+      degraded === undefined && outputTokensMax === undefined && !!backend && bytes <= this.#wish.bytesMax
+    );
   }
 
   #hold(bytes: number): boolean {
@@ -114,6 +117,17 @@ export class AnswerKeeper implements AnswerListener {
     this.#wish.buffers.give(this.#held);
     this.#held = 0;
   }
+}
+
+/**
+ * Text where it is text: that lies in the heap, is moved together there, and is given back with the rest of it. Raw tensors
+ * keep a copy of their own, since the bytes may be a small part of a large piece that would be kept with them.
+ */
+function keptForm(body: Buffer): string | Buffer {
+  if (isUtf8(body)) return body.toString('utf8');
+  const own = Buffer.allocUnsafeSlow(body.length);
+  body.copy(own);
+  return own;
 }
 
 /** Whether a document is an answer that came to its own end. */

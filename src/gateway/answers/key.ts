@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type CanonicalMember, canonicalMembers, canonicalObject } from '../../protocols/canonical-json.ts';
 import type { Call } from '../call.ts';
 import type { Caller } from '../contracts.ts';
@@ -36,17 +36,14 @@ export function requestKey(tenant: string, call: Call, caller: Caller): RequestK
   const asked = openai ? members.filter(({ key }) => !NOT_IN_KEY.includes(key)) : members;
   const version = openai ? null : (call.version ?? null);
   const names = [tenant, call.route, call.protocol, call.kind, version, caller.header('openai-beta') ?? null];
-  const hash = createHash('sha256')
-    .update(JSON.stringify(names))
-    .update('\n') // neither text has a line break in it
-    .update(canonicalObject(asked))
-    .update('\n');
-  if (jsonEnd < body.length) hash.update(body.subarray(jsonEnd));
+  // Neither text has a line break in it.
+  const text = `${JSON.stringify(names)}\n${canonicalObject(asked)}\n`;
+  const data = jsonEnd < body.length ? Buffer.concat([Buffer.from(text), body.subarray(jsonEnd)]) : text;
   const framing = openai
     ? canonicalObject(members.filter(({ key }) => key === 'stream' || key === 'stream_options'))
     : (caller.header('accept-encoding') ?? '');
   const repeats = !openai || call.kind === 'embeddings' || hasTemperatureZero(members);
-  return { hash: hash.digest('base64url'), framing, repeats };
+  return { hash: hash('sha256', data, 'base64url'), framing, repeats };
 }
 
 function hasTemperatureZero(members: readonly CanonicalMember[]): boolean {

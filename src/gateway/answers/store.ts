@@ -10,11 +10,17 @@ export interface KeptAnswer {
   keptAt: number;
   /** Names and values of the headers that belong to the body. */
   headers: readonly string[];
-  body: Buffer;
+  body: string | Buffer;
 }
 
 /** What an entry takes beside its body: its key, its objects, its place in the list. */
-const ENTRY_BYTES = 512;
+const ENTRY_BYTES = 768;
+
+/** Bytes in memory. A text beyond ASCII may take two for each character. */
+function bytesOf({ body }: KeptAnswer): number {
+  if (typeof body !== 'string') return body.length + ENTRY_BYTES;
+  return ENTRY_BYTES + (Buffer.byteLength(body) === body.length ? body.length : 2 * body.length);
+}
 
 /** Kept answers of one worker, the least recently used of them given up where room is wanted. */
 export class AnswerStore {
@@ -31,7 +37,7 @@ export class AnswerStore {
         : new LRUCache({
             maxSize: bytes,
             maxEntrySize: bytes,
-            sizeCalculation: ({ body }) => body.length + ENTRY_BYTES,
+            sizeCalculation: bytesOf,
           });
   }
 
@@ -45,7 +51,7 @@ export class AnswerStore {
 
   /** False where it does not fit at all. */
   put(key: string, answer: KeptAnswer): boolean {
-    if (!this.#entries || answer.body.length + ENTRY_BYTES > this.#bytesMax) return false;
+    if (!this.#entries || bytesOf(answer) > this.#bytesMax) return false;
     this.#entries.set(key, answer);
     return true;
   }
