@@ -60,6 +60,7 @@ export function prefixInput(
   return {
     blocks: beginnings.length,
     matched,
+    grown: matched > 0 && holders.isWhole(beginnings[matched - 1]!),
     usual,
     holders: held.sort(byRank).map(view),
     home: view(homeOf(belongs, endpoints)),

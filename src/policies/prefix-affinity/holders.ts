@@ -1,4 +1,4 @@
-/** Entries: 65,536 of 12 bytes for each worker, the engine caches of some ten endpoints. */
+/** Entries: 65,536 of 16 bytes for each worker, the engine caches of some ten endpoints. */
 const SETS = 16_384;
 const WAYS = 4;
 
@@ -10,6 +10,8 @@ const WAYS = 4;
 export class Holders {
   #beginnings = new Uint32Array(0);
   #owners = new Uint32Array(0);
+  /** The beginning that is longer by a block, of the prompt that came last and had one; 0 where none had. */
+  #longer = new Uint32Array(0);
   #used = new Uint32Array(0);
   #tick = 0;
 
@@ -24,13 +26,25 @@ export class Holders {
     return into;
   }
 
+  /** Whether no prompt went on after this beginning, wherever it was: one that does now is that prompt, grown. */
+  isWhole(beginning: number): boolean {
+    const first = (beginning % SETS) * WAYS;
+    for (let at = first; at < first + WAYS; at++) {
+      if (this.#beginnings[at] === beginning && this.#longer[at] !== 0) return false;
+    }
+    return true;
+  }
+
   remember(beginnings: Uint32Array, owner: number): void {
     if (this.#owners.length === 0) this.#make();
     this.#tick++;
-    for (const beginning of beginnings) {
+    for (let block = 0; block < beginnings.length; block++) {
+      const beginning = beginnings[block]!;
       const at = this.#placeOf(beginning, owner);
+      if (this.#beginnings[at] !== beginning || this.#owners[at] !== owner) this.#longer[at] = 0;
       this.#beginnings[at] = beginning;
       this.#owners[at] = owner;
+      this.#longer[at] = beginnings[block + 1] ?? this.#longer[at]!;
       this.#used[at] = this.#tick;
     }
   }
@@ -49,6 +63,7 @@ export class Holders {
   #make(): void {
     this.#beginnings = new Uint32Array(SETS * WAYS);
     this.#owners = new Uint32Array(SETS * WAYS);
+    this.#longer = new Uint32Array(SETS * WAYS);
     this.#used = new Uint32Array(SETS * WAYS);
   }
 }

@@ -10,7 +10,16 @@ const random = seededRandom(1);
 const view = (at: number, load = 0): PlacedView => ({ at, key: `b|http://10.0.0.${at}`, load });
 const decide = (input: Partial<PrefixInput>) =>
   prefixAffinity.decide(
-    { blocks: 10, matched: 10, usual: 100, holders: [], home: view(0), least: view(0), ...input },
+    {
+      blocks: 10,
+      matched: 10,
+      grown: false,
+      usual: 100,
+      holders: [],
+      home: view(0),
+      least: view(0),
+      ...input,
+    },
     0,
     random,
   );
@@ -38,6 +47,7 @@ describe('the decision', () => {
     expect(codeOf({ matched: 0, home: view(3, 101) })).toBe('prefix-not-placed -1');
     expect(codeOf({ matched: 4, holders: [view(1)], home: view(3) })).toBe('prefix-placed 3');
     expect(codeOf({ matched: 5, holders: [view(1)], home: view(3) })).toBe('prefix-kept 1');
+    expect(codeOf({ matched: 1, grown: true, holders: [view(1)], home: view(3) })).toBe('prefix-kept 1');
   });
 
   it('replays to the same, from JSON', () => {
@@ -46,6 +56,7 @@ describe('the decision', () => {
     const inputs = fc.record({
       blocks: fc.integer({ min: 1, max: 80 }),
       matched: fc.nat(80),
+      grown: fc.boolean(),
       usual: load,
       holders: fc.array(views, { maxLength: 4 }),
       home: views,
@@ -104,6 +115,15 @@ describe('who has a beginning', () => {
     for (const owner of [11, 12, 11, 13, 14, 15]) holders.remember(new Uint32Array([7]), owner);
     expect(holders.ownersOf(7, []).sort()).toEqual([11, 13, 14, 15]);
     expect(holders.ownersOf(8, [])).toEqual([]);
+  });
+
+  it('had all of a prompt, as long as none went on after it', () => {
+    const holders = new Holders();
+    holders.remember(new Uint32Array([7, 8]), 11);
+    expect([7, 8].map((beginning) => holders.isWhole(beginning))).toEqual([false, true]);
+    holders.remember(new Uint32Array([7, 8, 9]), 12);
+    holders.remember(new Uint32Array([7, 8]), 11);
+    expect([7, 8, 9].map((beginning) => holders.isWhole(beginning))).toEqual([false, false, true]);
   });
 
   it('is forgotten for beginnings that came later, never the other way round, and stays bounded', () => {

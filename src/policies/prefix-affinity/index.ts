@@ -13,6 +13,8 @@ export interface PrefixInput {
   /** Blocks that the prompt has, one at least; and how many of them, from its beginning, are known at an endpoint. */
   blocks: number;
   matched: number;
+  /** The matched beginning was all of a prompt, which this one goes on with: a conversation has grown. */
+  grown: boolean;
   /** Tokens of a usual request. */
   usual: number;
   /** Endpoints that have the matched beginning, four at most, the one that it belongs to first. */
@@ -23,7 +25,7 @@ export interface PrefixInput {
   least: PlacedView;
 }
 
-/** Share of the prompt that must be known for it to go where that is. */
+/** Share of the prompt that must be known for it to go where that is, where other prompts begin so as well. */
 const MATCHED_MIN = 0.5;
 /** An endpoint that has the beginning is left when its load is above this many times the least, and so many requests. */
 const GAP_FACTOR = 1.5;
@@ -36,9 +38,9 @@ export const prefixAffinity: Policy<PrefixInput, number> = {
   name: 'prefix-affinity',
   version: 1,
   decide(input: PrefixInput): Decision<number> {
-    const { blocks, matched, holders, home, least, usual } = input;
+    const { blocks, matched, grown, holders, home, least, usual } = input;
     const slack = SLACK_REQUESTS * usual;
-    if (holders.length === 0 || matched < MATCHED_MIN * blocks) {
+    if (holders.length === 0 || (!grown && matched < MATCHED_MIN * blocks)) {
       if (home.load <= least.load + slack) return because(home.at, 'prefix-placed', input, home);
       return because(-1, 'prefix-not-placed', input, home);
     }
