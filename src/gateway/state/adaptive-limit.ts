@@ -19,6 +19,8 @@ const FLOORS_MAX = 3;
 const LONGER_MS = 100;
 /** An answer is too late for want of room only where waiting is a good part of it. */
 const WAITS_MIN = 1.5;
+/** A stream is taken to be so many times as long as its first token takes, until one has come to its end. */
+const STREAM_FIRSTS = 20;
 /** Streams of late, milliseconds: while there are, whole answers are not what the limit follows. */
 const STREAMS_MS = 10_000;
 /** A gauge that says that requests wait in the engine: so many readings in a row, of at least this share of the running. */
@@ -108,7 +110,7 @@ export class AdaptiveLimit {
     const floor = this.#first.observe(latency, tokensIn, now);
     if (this.#firstSentAt === 0) this.#firstSentAt = sent.startedAt;
     this.#streamAt = now;
-    const held = Math.max(latency, this.#totalMs ?? now - this.#firstSentAt, 1e-3);
+    const held = Math.max(1e-3, this.#totalMs ?? Math.max(now - this.#firstSentAt, STREAM_FIRSTS * latency));
     const allowed = this.#firstTokenMs ?? Math.min(STREAM_SHARE * deadlineMs, this.#relative(floor));
     this.#sample.whole = false;
     this.#tell(sent, latency, floor, latency - floor, held, allowed, capped, now);

@@ -117,7 +117,7 @@ export class KneeLimit implements LimitController {
     this.#forget();
   }
 
-  #settle({ whole, unit }: LimitSample, now: number): void {
+  #settle({ whole, unit, sentAt }: LimitSample, now: number): void {
     const next = whole
       ? this.#wholeAnswers.next(this.#base, this.#epoch)
       : this.#firstTokens.next(this.#base, this.#epoch, this.#kept);
@@ -127,7 +127,8 @@ export class KneeLimit implements LimitController {
     this.#base = Math.max(base, REQUESTS_MIN * unit);
     const swing = whole ? this.#wholeAnswers.swing : -this.#firstTokens.dip;
     this.limit = this.#base * (1 + swing);
-    this.#begin(now);
+    // What comes in at once as the limit goes up makes all the others longer for a while: that is not looked at.
+    this.#begin(whole ? now + (now - sentAt) : now);
   }
 
   #cut(inFlight: number, over: number, now: number): void {
