@@ -11,6 +11,7 @@ import { isAlive } from '../links/alive.ts';
 import type { Link, Message } from '../links/link.ts';
 import type {
   GatewayToControl,
+  HostReading,
   HostToControl,
   PartSpec,
   Readings,
@@ -187,11 +188,16 @@ export class Control {
   get hostReadings(): Required<Readings>['hosts'] {
     return Object.fromEntries(
       this.#hosted.map((backend) => {
-        const serves = this.hosts.addresses(backend).length > 0;
-        const state = this.idle.has(backend) ? 'idle' : serves ? 'running' : 'starting';
-        return [backend, this.#standings.reading(backend, state)];
+        return [backend, this.#standings.reading(backend, this.#stateOf(backend))];
       }),
     );
+  }
+
+  #stateOf(backend: string): HostReading['state'] {
+    if (this.idle.has(backend)) return 'idle';
+    if (this.hosts.addresses(backend).length > 0) return 'running';
+    const fetches = this.hosts.peers.some((peer) => peer.backend === backend && peer.fetching);
+    return fetches ? 'fetching' : 'starting';
   }
 
   get #hosted(): string[] {

@@ -83,7 +83,9 @@ export class HostStandings {
     const { beganAt, tookMs, cause } = this.#get(backend);
     return {
       state,
-      ...(state === 'starting' && { startingMs: Math.round(this.#clock.mono() - beganAt) }),
+      ...((state === 'starting' || state === 'fetching') && {
+        startingMs: Math.round(this.#clock.mono() - beganAt),
+      }),
       ...(tookMs.length > 0 && { expectedMs: mean(tookMs) }),
       ...(cause !== undefined && { cause }),
     };

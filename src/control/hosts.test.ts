@@ -84,3 +84,13 @@ test('a host that loads says for how long it has been up, once, and how long its
   near.onMessage?.(hello('', 1, { leaving: true }));
   expect([loading, changed]).toEqual([[40], ['near in 800', 'near']]);
 });
+
+test('a host that fetches its files says when it begins to, and when they are here', () => {
+  const all = hosts();
+  const near = link();
+  all.accept(near, hello('', 1, { fetching: true }));
+  near.onMessage?.(hello('', 1, { fetching: true, note: 'half', upMs: 9000 }));
+  expect([all.peers[0]?.fetching, loading]).toEqual([true, [40]]);
+  near.onMessage?.(hello('', 1, { upMs: 60 }));
+  expect([all.peers[0]?.fetching, loading, changed]).toEqual([false, [40, 60], []]);
+});

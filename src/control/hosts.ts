@@ -10,6 +10,8 @@ export interface HostPeer {
   /** Where it serves; empty while it loads. */
   address: string;
   note: string;
+  /** It waits for files that are not here yet. */
+  fetching?: boolean;
 }
 
 /** What is kept over a restart of control, so that running hosts go on being used before they have connected again. */
@@ -18,7 +20,7 @@ export type RememberedHost = Pick<HostPeer, 'backend' | 'pid' | 'address'>;
 export interface HostsOptions {
   /** A backend's address has come, gone or changed; `tookMs` is how long the start took of one that has come. */
   onChange: (backend: string, tookMs?: number) => void;
-  /** A host has connected that does not serve yet, and has been up for so long. */
+  /** A host that does not serve yet has connected, or its files have come; so long has it been starting. */
   onLoading: (backend: string, upMs: number) => void;
 }
 
@@ -73,12 +75,16 @@ export class Hosts {
     ];
   }
 
-  #told(link: HostLink, { backend, pid, address, note, upMs, tookMs, leaving }: HostToControl): void {
+  #told(
+    link: HostLink,
+    { backend, pid, address, note, fetching, upMs, tookMs, leaving }: HostToControl,
+  ): void {
     const before = this.#peers.get(link);
     const back = this.#remembered.some((host) => host.pid === pid && host.address === address);
     this.#remembered = this.#remembered.filter((host) => host.pid !== pid);
-    this.#peers.set(link, { backend, pid, address, note });
-    if (!before && address === '' && !leaving) this.#onLoading(backend, upMs);
+    const fetches = fetching === true;
+    this.#peers.set(link, { backend, pid, address, note, fetching: fetches });
+    if (before?.fetching !== fetches && address === '' && !leaving) this.#onLoading(backend, upMs);
     if (!back && address !== (before?.address ?? '')) this.#onChange(backend, tookMs);
   }
 }

@@ -125,7 +125,7 @@ function hostOf(
   const { state, startingMs, expectedMs } = standings[name] ?? {};
   const takes = expectedMs === undefined ? {} : { expectedMs };
   if (state === 'idle') return { backend: name, state, note: '', ...takes };
-  const since = startingMs === undefined || state !== 'starting' ? {} : { startingMs };
+  const since = startingMs === undefined ? {} : { startingMs };
   if (!host) {
     // One whose process has only just begun has not connected yet.
     const begun = state === 'starting' && startingMs !== undefined && startingMs >= 0;

@@ -54,7 +54,7 @@ export const REASONS = {
   'held-for-start':
     'The host of {backend} is {state}: held for it, as the start should be over within {leftMs}[, of {expectedMs} that one takes], and the deadline leaves {deadlineMs}.',
   'start-too-long':
-    'The host of {backend} is {state}, and is not expected to serve before another {leftMs}[, of {expectedMs} that a start takes]; the deadline leaves {deadlineMs}.',
+    'The host of {backend} is {state}, and is expected to serve in {leftMs} at the earliest[, of {expectedMs} that a start takes]; the deadline leaves {deadlineMs}.',
 
   // Where it goes
   'only-target': 'The route has one target that is well: {target}.',

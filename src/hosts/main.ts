@@ -67,6 +67,7 @@ export async function run(args: string[]): Promise<void> {
     backend,
     ...timing,
     note: (note: string) => presence.tell({ address: '', note }),
+    fetching: (note: string) => presence.tell({ address: '', note, fetching: true }),
     warn: (text: string, err?: unknown) => log.warn({ err }, text),
   };
   const starting = serve(JSON.parse(given) as HostGiven, order, log, leaving.signal);
@@ -79,7 +80,7 @@ export async function run(args: string[]): Promise<void> {
     process.exit(1);
   }
   if (leaving.signal.aborted) return;
-  presence.tell({ address: server.address, note: '', tookMs: Math.round(timing.clock.mono()) });
+  presence.tell({ address: server.address, note: '' });
   log.info({ address: server.address }, 'serving');
 }
 
@@ -87,12 +88,16 @@ function pass(ms: number): Promise<void> {
   return new Promise((done) => systemTimers.set(ms, done));
 }
 
-type HostNews = Pick<HostToControl, 'address' | 'note' | 'tookMs' | 'leaving'>;
+type HostNews = Pick<HostToControl, 'address' | 'note' | 'fetching' | 'tookMs' | 'leaving'>;
 
 /** Tells the supervisor and control who this is, now and whenever one of them is back. */
 function announce(dataDir: string, part: string, backend: string, onOrphaned: () => void) {
   const boot = randomBytes(8).toString('hex');
   let known: HostNews = { address: '', note: 'starting' };
+  let fetchedMs = 0;
+  let fetchingSince: number | undefined;
+  // A process's clock begins with the process.
+  const startedMs = () => timing.clock.mono() - fetchedMs;
   const hello = (): HostToControl => ({
     type: 'hello',
     role: 'host',
@@ -100,7 +105,7 @@ function announce(dataDir: string, part: string, backend: string, onOrphaned: ()
     pid: process.pid,
     boot,
     backend,
-    upMs: timing.clock.mono(), // a process's clock begins with the process
+    upMs: Math.round(startedMs()),
     ...known,
   });
   const supervisor = joinSupervisor({ dataDir, role: 'host', part, boot, onOrphaned, ...timing });
@@ -111,7 +116,13 @@ function announce(dataDir: string, part: string, backend: string, onOrphaned: ()
   });
   return {
     tell(news: HostNews): void {
-      known = news;
+      const now = timing.clock.mono();
+      if (news.fetching) fetchingSince ??= now;
+      else if (fetchingSince !== undefined) {
+        fetchedMs += now - fetchingSince;
+        fetchingSince = undefined;
+      }
+      known = news.address === '' ? news : { ...news, tookMs: Math.round(startedMs()) };
       control.send(hello());
     },
     async close(): Promise<void> {
@@ -122,13 +133,19 @@ function announce(dataDir: string, part: string, backend: string, onOrphaned: ()
 
 async function serve(
   { backend, model }: HostGiven,
-  order: Omit<HostOrder, 'settings'>,
+  { fetching, ...order }: Omit<HostOrder, 'settings'> & { fetching: (note: string) => void },
   log: Logger,
   signal: AbortSignal,
 ): Promise<HostServer> {
   if (backend.engine === 'sim') return serveSim({ ...order, settings: backend });
   if (!model) throw new Error(`there is no model ${backend.model}`);
-  const files = await fetchModel(backend.model, model, { folder: cacheFolder(), log, signal, ...order });
+  const files = await fetchModel(backend.model, model, {
+    folder: cacheFolder(),
+    log,
+    signal,
+    ...order,
+    note: fetching,
+  });
   const local = { ...order, settings: backend, modelPath: files.modelPath };
   if (model.format === 'gguf') return (await import('./llama/index.ts')).serveLlama(local);
   const { serveOnnx } = await import('./onnx/index.ts');

@@ -52,9 +52,9 @@ export interface GaugeReading {
 
 /** The process behind a backend that is served by a host of ours. */
 export interface HostReading {
-  /** `idle`: stopped for want of requests, and woken by the next one. */
-  state: 'starting' | 'running' | 'idle';
-  /** Of one that is starting: milliseconds since its start began; below 0 while it waits to be started again. */
+  /** `idle`: stopped for want of requests, and woken by the next one. `fetching`: it will start when its files are here. */
+  state: 'starting' | 'fetching' | 'running' | 'idle';
+  /** Of one that starts or fetches: milliseconds since its start began; below 0 while it waits to be started again. */
   startingMs?: number;
   /** Milliseconds from the start of the process until it serves, as measured before; absent where none was. */
   expectedMs?: number;
@@ -149,7 +149,9 @@ export type HostToControl = Hello & {
   address: string;
   /** What it is doing, in words, while it loads. */
   note: string;
-  /** Milliseconds since the process began. */
+  /** It waits for files that are not here yet: nobody knows for how long. */
+  fetching?: true;
+  /** Milliseconds since the process began, without those for which it fetched files. */
   upMs: number;
   /** Milliseconds from then until it served, once it does. */
   tookMs?: number;

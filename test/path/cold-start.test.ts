@@ -92,6 +92,14 @@ describe('a host that is starting', () => {
     expect(gateway.taken).toEqual(NOTHING);
   });
 
+  it('holds nobody while it fetches its files', async () => {
+    const { gateway, host } = world({ ladder: [{ answer: 'Later' }] });
+    host({ state: 'fetching', startingMs: 3000 });
+    expect(gateway.chat().answerHeader('x-armature-degraded')).toBe('answer');
+    host({ state: 'starting', startingMs: 0, expectedMs: 2000 });
+    expect(gateway.chat().status).toBeUndefined();
+  });
+
   it('lets nobody wait beyond the deadline', async () => {
     const { gateway, host } = world();
     host({ state: 'starting', startingMs: 0, expectedMs: 9000 });

@@ -43,8 +43,8 @@ export class HostState {
 
   /** Whether it is not there now and will be: with `endpoints` addresses that are known of it. */
   coming(endpoints: number, now: number): boolean {
-    if (endpoints === 0 || this.state === 'starting' || this.state === 'idle') return true;
-    return now < this.#suspectUntil;
+    if (endpoints === 0 || now < this.#suspectUntil) return true;
+    return this.state !== 'running' && this.state !== 'unknown';
   }
 
   startingMs(now: number): number {

@@ -34,6 +34,13 @@ test('one that is idle takes a whole start, one that runs none', () => {
   expect(decide({ state: 'unknown', expectedMs: 0 }).choice).toBe(true);
 });
 
+test('nobody is held for a download', () => {
+  expect(decide({ state: 'fetching', startingMs: 20_000, deadlineMs: 600_000 })).toMatchObject({
+    choice: false,
+    reason: { code: 'start-too-long', figures: { leftMs: 20_000 } },
+  });
+});
+
 test('more time never turns a request away', () => {
   const ms = fc.integer({ min: 0, max: 600_000 });
   fc.assert(

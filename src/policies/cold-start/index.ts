@@ -2,8 +2,11 @@ import type { Random } from '../../kernel/random.ts';
 import type { Decision, Policy } from '../contracts.ts';
 
 export interface StartInput {
-  /** `running`: it serves, or will in a moment; `unknown`: nothing was told of it yet. */
-  state: 'starting' | 'running' | 'idle' | 'unknown';
+  /**
+   * `running`: it serves, or will in a moment; `fetching`: its files have to come first; `unknown`: nothing was told of it
+   * yet.
+   */
+  state: 'starting' | 'fetching' | 'running' | 'idle' | 'unknown';
   /** Milliseconds since its start began; below 0 before that. */
   startingMs: number;
   /** Milliseconds that its starts take, as measured; 0 where none was. */
@@ -19,7 +22,7 @@ export const coldStart: Policy<StartInput, boolean> = {
   decide(input: StartInput, _now: number, _random: Random): Decision<boolean> {
     const { state, startingMs, expectedMs, deadlineMs } = input;
     const leftMs = startLeftMs(input);
-    const choice = leftMs <= deadlineMs;
+    const choice = state !== 'fetching' && leftMs <= deadlineMs;
     const code = choice ? 'held-for-start' : 'start-too-long';
     const figures = { state, startingMs, leftMs, deadlineMs, ...(expectedMs > 0 && { expectedMs }) };
     return { choice, reason: { code, figures } };
@@ -34,5 +37,6 @@ export function startLeftMs({
 }: Pick<StartInput, 'state' | 'startingMs' | 'expectedMs'>): number {
   if (state === 'running') return 0;
   if (state === 'idle') return expectedMs;
+  if (state === 'fetching') return Math.max(expectedMs, startingMs);
   return Math.abs(expectedMs - startingMs);
 }
