@@ -151,8 +151,12 @@ export class Path {
   begin(x: Exchange, call: Call): void {
     x.route!.retries.observe({ budget: x.route!.settings.retry.budget });
     if (call.protocol === 'oip' && call.request?.sequence) this.#planSequence(x, call.request.sequence);
-    else if (x.route!.answers && this.deps.answers.begin(this, x)) return;
-    else if (!x.route!.hold?.holds || !goStraight(this, x)) this.plan(x, false);
+    else if (!x.route!.answers || !this.deps.answers.begin(this, x)) this.start(x);
+  }
+
+  /** An engine is to answer it: in full, unless requests like it are held at a rung below. */
+  start(x: Exchange): void {
+    if (!x.route!.hold?.holds || !goStraight(this, x)) this.plan(x, false);
   }
 
   /** Chooses where it goes now. `again`: an endpoint that was tried may be tried on a fresh connection. */

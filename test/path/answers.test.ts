@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { settingsSchema } from '../../src/config/schema/index.ts';
 import {
   chatAnswer,
   chatStream,
@@ -143,6 +144,27 @@ describe('a route with a cache', () => {
     expect(gateway.served).toHaveLength(5);
     gateway.load(world({}));
     expect(gateway.path.deps.answers.kept.count).toBe(0);
+  });
+
+  it('asks anew when a local model has other files under its name', async () => {
+    const gateway = gatewayOf(CACHE);
+    const load = (sha256: string) =>
+      gateway.world.swap({
+        number: 7,
+        event: 'ev_7',
+        keys: [],
+        endpoints: { b1: [A] },
+        settings: settingsSchema.parse({
+          backends: { b1: { engine: 'local', model: 'small' } },
+          routes: { chat: { targets: [{ backend: 'b1' }], ...CACHE } },
+          models: { small: { format: 'gguf', from: ['file:/m.gguf'], sha256: sha256.repeat(64) } },
+        }),
+      });
+    for (const sha256 of ['a', 'a', 'b', 'b', 'a']) {
+      load(sha256);
+      await answered(gateway, gateway.chat({ temperature: 0 }));
+    }
+    expect(gateway.served).toHaveLength(2);
   });
 
   it('keeps nothing that is cut, degraded, refused or too long', async () => {

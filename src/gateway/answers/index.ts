@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
 import { targetByWeight } from '../../policies/target-by-weight/index.ts';
@@ -30,6 +31,8 @@ export class Answers {
   readonly #store = new AnswerStore();
   readonly #flights = new Flights();
   readonly #batches = new Batches();
+  /** Model versions of the backends, as each snapshot has them. */
+  readonly #versions = new WeakMap<Backend, string>();
 
   constructor(deps: AnswersDeps) {
     this.#deps = deps;
@@ -66,7 +69,7 @@ export class Answers {
   beginCarrier(path: Path, carrier: Exchange): void {
     const rules = carrier.route!.answers!;
     if (rules.keepMs > 0) this.#listen(carrier, this.#deps.buffers);
-    if (rules.batch === undefined || !this.#batches.join(path, carrier)) path.plan(carrier, false);
+    if (rules.batch === undefined || !this.#batches.join(path, carrier)) path.start(carrier);
   }
 
   /** The ladder's rung: the youngest answer that any target of the route has given to the same request. */
@@ -79,7 +82,7 @@ export class Answers {
     const ageMsMax = Math.min(staleMaxMs, wish.ageMsMax);
     let found: KeptAnswer | undefined;
     for (const { backend } of world.present(x.route!.targets[x.call!.protocol])) {
-      const kept = this.#store.get(entryKey(key.hash, backend), now, ageMsMax);
+      const kept = this.#store.get(this.#entryKey(key.hash, backend), now, ageMsMax);
       if (kept && (!found || kept.keptAt > found.keptAt)) found = kept;
     }
     const framed = found && frame(found, x.call!);
@@ -106,7 +109,7 @@ export class Answers {
       const { choice } = targetByWeight.decide(input, now, random);
       target = targets.find(({ name }) => name === choice)!;
     }
-    const kept = this.#store.get(entryKey(x.key!.hash, target.backend), now, ageMsMax);
+    const kept = this.#store.get(this.#entryKey(x.key!.hash, target.backend), now, ageMsMax);
     const framed = kept && frame(kept, x.call!);
     if (!kept || !framed) return false;
     const figures = { backend: kept.backend, ageMs: Math.round(now - kept.keptAt) };
@@ -143,7 +146,8 @@ export class Answers {
           headers,
           body,
         };
-        if (keepMs > 0 && this.#store.put(entryKey(x.key!.hash, backend), answer)) this.#count(x, 'stored');
+        if (keepMs > 0 && this.#store.put(this.#entryKey(x.key!.hash, backend), answer))
+          this.#count(x, 'stored');
       },
     });
   }
@@ -151,21 +155,29 @@ export class Answers {
   /** What was kept for routes, tenants and bounds that are no more is given up. */
   #swapped(): void {
     const { world } = this.#deps;
-    this.#store.bytesMax = world.snapshot?.settings.gateway.cacheBytesMax ?? 0;
+    const { gateway, models } = world.snapshot!.settings;
+    this.#store.bytesMax = gateway.cacheBytesMax;
+    for (const backend of world.backends.values()) {
+      const { engine } = backend.settings;
+      // A local model is known by its files, whatever its name.
+      const files = engine === 'local' ? models[backend.model] : undefined;
+      const version = JSON.stringify([backend.name, engine, backend.model, files]);
+      this.#versions.set(backend, hash('sha256', version, 'base64url'));
+    }
     this.#store.sweep(
       ({ route, tenant }) =>
         (world.routes.get(route)?.answers?.keepMs ?? 0) > 0 && (world.tenants?.has(tenant) ?? true),
     );
   }
 
+  /** An answer belongs to the model version that gave it: one that is replaced is never found again. */
+  #entryKey(question: string, backend: Backend): string {
+    return `${question}|${this.#versions.get(backend)}`;
+  }
+
   #count(x: Exchange, outcome: 'hit' | 'miss' | 'bypass' | 'stale' | 'stored'): void {
     this.#deps.metrics.cache.of(x.route!.name, outcome).add();
   }
-}
-
-/** An answer belongs to the model version that gave it: one that is replaced is never found again. */
-function entryKey(hash: string, { name, model, settings }: Backend): string {
-  return `${hash}|${name}|${settings.engine}|${model}`;
 }
 
 interface Framed {
