@@ -143,6 +143,7 @@ function makeRoutes(dice: Dice, backends: readonly string[], crowded: boolean): 
       .map((backend) => ({ backend, weight: dice.one([0, 1, 1, 5]) }));
     if (targets.every(({ weight }) => weight === 0)) targets[0]!.weight = 1;
     const rungs = [
+      ...(dice.chance(0.3) ? [{ output: { tokensMax: dice.one([5, 40]) } }] : []),
       ...own.slice(targets.length).map((backend) => ({ backend })),
       ...(dice.chance(0.3) ? [{ cached: { staleMax: '10m' } }] : []),
       ...(dice.chance(0.4) ? [{ answer: 'Come again.' }] : []),

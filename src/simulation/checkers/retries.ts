@@ -7,7 +7,8 @@ const EARNED_PER_SECOND = 1;
 
 /**
  * Retries stay within the budget of their route. `sent` is how many requests reached engines: beyond those that came there
- * are only retries and hedges within their budgets, one more for each rung, trials of fenced endpoints, and shadows.
+ * are only retries and hedges within their budgets, one more for each rung, trials of fenced endpoints, what is done again that
+ * was lost with its engine, and shadows.
  */
 export function checkRetries(
   routes: Settings['routes'],
@@ -29,7 +30,7 @@ export function checkRetries(
       if (code === 'retry-granted') book.retries++;
       else if (code === 'hedge-granted') book.hedges++;
       else if (code === 'hedge-without-place') book.hedges--;
-      else if (code === 'other-backend' || code === 'trial') more++;
+      else if (code === 'other-backend' || code === 'trial' || code === 'connection-lost') more++;
     }
   }
   let allowed = came + more;
