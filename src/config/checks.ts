@@ -211,6 +211,7 @@ function checkRoutes({ routes, backends }: Settings, findings: Findings): void {
       seen.add(backend);
     }
     checkShadows(name, route, backends, findings);
+    checkHedge(name, route, backends, findings);
     if (route.targets.every(({ weight }) => weight === 0)) {
       findings.fault(
         'contradiction',
@@ -249,6 +250,24 @@ function checkShadows(
       findings.notices.push({ code: 'looks-wrong', path, message });
     }
   }
+}
+
+function checkHedge(
+  name: string,
+  { hedge, targets }: Settings['routes'][string],
+  backends: Settings['backends'],
+  findings: Findings,
+): void {
+  if (!hedge) return;
+  let endpoints = 0;
+  for (const { backend, weight } of targets) {
+    const settings = backends[backend];
+    if (!settings) return; // it has a fault of its own
+    if (weight > 0) endpoints += 'endpoints' in settings ? settings.endpoints.length : 1;
+  }
+  if (endpoints > 1) return;
+  const message = 'its targets have one endpoint together, so that there is nowhere to send a second attempt';
+  findings.notices.push({ code: 'looks-wrong', path: ['routes', name, 'hedge'], message });
 }
 
 /** None where the backend has a fault of its own. */

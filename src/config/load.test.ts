@@ -216,6 +216,17 @@ routes:
     expect(notices).toMatchObject([{ code: 'looks-wrong', path: 'routes.chat.shadow[0].backend' }]);
   });
 
+  it('says when a hedge has nowhere to go', () => {
+    const text = (endpoints: string) => `backends:
+  a: { engine: vllm, model: m, endpoints: ${endpoints} }
+routes:
+  chat: { targets: [{ backend: a }], hedge: { after: 300ms } }
+`;
+    const { notices } = load({ [FILE]: text('["http://a:8000/v1"]') });
+    expect(notices).toMatchObject([{ code: 'looks-wrong', path: 'routes.chat.hedge' }]);
+    expect(load({ [FILE]: text('["http://a:8000/v1", "http://b:8000/v1"]') }).notices).toEqual([]);
+  });
+
   it('reads anchors and aliases, and bounds what they stand for', () => {
     const config = load({ [FILE]: `${BACKEND}routes:\n  a: &r { targets: [{ backend: b1 }] }\n  b: *r\n` });
     expect(config.settings.routes['b']).toEqual(config.settings.routes['a']);
