@@ -35,10 +35,18 @@ test('a start counts from the process, whoever tells of it', async () => {
 test('one that died starts when the supervisor says, and for that reason', () => {
   expect(standings.heard('near', left(8000, 1000), 'ev_died')).toBe(true);
   expect(standings.reading('near', 'starting')).toEqual({
-    state: 'starting',
+    state: 'failing',
     startingMs: -7000,
     cause: 'ev_died',
   });
+});
+
+test('one that is started again soon is starting, and one that is up too', () => {
+  standings.heard('near', left(1000), 'ev_died');
+  expect(standings.reading('near', 'starting').state).toBe('starting');
+  standings.heard('near', left(16_000), 'ev_died');
+  standings.loading('near', 5);
+  expect(standings.reading('near', 'starting').state).toBe('starting');
 });
 
 test('one that another supervisor started is no new start, and what is no host of ours is not heard', () => {

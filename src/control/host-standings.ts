@@ -5,6 +5,9 @@ import { hostPart } from '../supervisor/parts.ts';
 /** Starts of one backend's host that its expected time is the mean of. */
 const STARTS_KEPT = 5;
 
+/** A host that is started again only after so long keeps dying: it has died five times without a quiet minute. */
+const FAILING_MS = 3000;
+
 interface Standing {
   /** When its start began or will begin, monotonic. */
   beganAt: number;
@@ -13,6 +16,8 @@ interface Standing {
   /** How long its last starts took, milliseconds. */
   tookMs: number[];
   cause: string | undefined;
+  /** It has died so often that it waits for long before it is started again. */
+  failing: boolean;
 }
 
 /** How each host of ours stands: since when it starts, how long that takes, and the event that it stands so for. */
@@ -44,13 +49,16 @@ export class HostStandings {
     const agoMs = Math.max(0, this.#clock.wall() - notice.wallMs);
     const waitMs = notice.type === 'part-left' ? (notice.restartInMs ?? 0) : 0;
     standing.beganAt = this.#clock.mono() - agoMs + waitMs;
+    standing.failing = waitMs >= FAILING_MS;
     if (notice.type === 'part-left') standing.cause = event;
     return true;
   }
 
   /** Its process is loading, and has been up for so long. */
   loading(backend: string, upMs: number): void {
-    this.#get(backend).beganAt = this.#clock.mono() - upMs;
+    const standing = this.#get(backend);
+    standing.beganAt = this.#clock.mono() - upMs;
+    standing.failing = false;
   }
 
   /** It is to start now, for this event. */
@@ -80,9 +88,9 @@ export class HostStandings {
 
   /** What workers are told of it. */
   reading(backend: string, state: HostReading['state']): HostReading {
-    const { beganAt, tookMs, cause } = this.#get(backend);
+    const { beganAt, tookMs, cause, failing } = this.#get(backend);
     return {
-      state,
+      state: state === 'starting' && failing ? 'failing' : state,
       ...((state === 'starting' || state === 'fetching') && {
         startingMs: Math.round(this.#clock.mono() - beganAt),
       }),
@@ -94,7 +102,13 @@ export class HostStandings {
   #get(backend: string): Standing {
     let standing = this.#of.get(backend);
     if (!standing) {
-      standing = { beganAt: this.#clock.mono(), servingAt: undefined, tookMs: [], cause: undefined };
+      standing = {
+        beganAt: this.#clock.mono(),
+        servingAt: undefined,
+        tookMs: [],
+        cause: undefined,
+        failing: false,
+      };
       this.#of.set(backend, standing);
     }
     return standing;

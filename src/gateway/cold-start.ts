@@ -1,4 +1,4 @@
-import { coldStart } from '../policies/cold-start/index.ts';
+import { coldStart, isHeldFor } from '../policies/cold-start/index.ts';
 import type { Exchange } from './exchange.ts';
 import { hostStarting } from './failures.ts';
 import { isSequence } from './ladder.ts';
@@ -57,7 +57,7 @@ export function isAwaited(path: Path, x: Exchange, backend: Backend, now: number
   const { host, endpoints } = backend;
   if (!host?.coming(endpoints.length, now)) return false;
   if (host.state === 'idle') path.deps.world.wakeHost(backend, x.id);
-  return host.state !== 'fetching' && host.leftMs(now) <= x.deadlineAt - now;
+  return isHeldFor(host.state) && host.leftMs(now) <= x.deadlineAt - now;
 }
 
 function soonest(x: Exchange, now: number): Backend | undefined {

@@ -52,9 +52,12 @@ export interface GaugeReading {
 
 /** The process behind a backend that is served by a host of ours. */
 export interface HostReading {
-  /** `idle`: stopped for want of requests, and woken by the next one. `fetching`: it will start when its files are here. */
-  state: 'starting' | 'fetching' | 'running' | 'idle';
-  /** Of one that starts or fetches: milliseconds since its start began; below 0 while it waits to be started again. */
+  /**
+   * `idle`: stopped for want of requests, and woken by the next one. `fetching`: it will start when its files are here.
+   * `failing`: it keeps dying, and is started again after a while.
+   */
+  state: 'starting' | 'fetching' | 'failing' | 'running' | 'idle';
+  /** Of one that neither runs nor is idle: milliseconds since its start began; below 0 while it waits to be started again. */
   startingMs?: number;
   /** Milliseconds from the start of the process until it serves, as measured before; absent where none was. */
   expectedMs?: number;

@@ -41,6 +41,13 @@ test('nobody is held for a download', () => {
   });
 });
 
+test('nobody is held for one that keeps dying: the time of its next start is told', () => {
+  expect(decide({ state: 'failing', startingMs: -8000, deadlineMs: 600_000 })).toMatchObject({
+    choice: false,
+    reason: { code: 'start-too-long', figures: { leftMs: 11_000 } },
+  });
+});
+
 test('more time never turns a request away', () => {
   const ms = fc.integer({ min: 0, max: 600_000 });
   fc.assert(

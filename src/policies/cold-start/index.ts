@@ -3,10 +3,10 @@ import type { Decision, Policy } from '../contracts.ts';
 
 export interface StartInput {
   /**
-   * `running`: it serves, or will in a moment; `fetching`: its files have to come first; `unknown`: nothing was told of it
-   * yet.
+   * `running`: it serves, or will in a moment; `fetching`: its files have to come first; `failing`: it keeps dying;
+   * `unknown`: nothing was told of it yet.
    */
-  state: 'starting' | 'fetching' | 'running' | 'idle' | 'unknown';
+  state: 'starting' | 'fetching' | 'failing' | 'running' | 'idle' | 'unknown';
   /** Milliseconds since its start began; below 0 before that. */
   startingMs: number;
   /** Milliseconds that its starts take, as measured; 0 where none was. */
@@ -22,12 +22,17 @@ export const coldStart: Policy<StartInput, boolean> = {
   decide(input: StartInput, _now: number, _random: Random): Decision<boolean> {
     const { state, startingMs, expectedMs, deadlineMs } = input;
     const leftMs = startLeftMs(input);
-    const choice = state !== 'fetching' && leftMs <= deadlineMs;
+    const choice = isHeldFor(state) && leftMs <= deadlineMs;
     const code = choice ? 'held-for-start' : 'start-too-long';
     const figures = { state, startingMs, leftMs, deadlineMs, ...(expectedMs > 0 && { expectedMs }) };
     return { choice, reason: { code, figures } };
   },
 };
+
+/** Nobody is held for what cannot be predicted: a download, or the end of a row of deaths. */
+export function isHeldFor(state: StartInput['state']): boolean {
+  return state !== 'fetching' && state !== 'failing';
+}
 
 /** Milliseconds until a host is expected to serve. The formula is in README.md. */
 export function startLeftMs({
