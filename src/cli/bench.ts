@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { systemClock } from '../kernel/clock.ts';
 import { type Random, seededRandom } from '../kernel/random.ts';
 import { systemTimers } from '../kernel/timers.ts';
@@ -7,6 +8,7 @@ import { type Distribution, parseDistribution } from '../load/distribution.ts';
 import { formatReport, reportOf, type Subject } from '../load/report.ts';
 import { openaiRequests } from '../load/requests.ts';
 import { Run, type RunResult, type RunSettings } from '../load/run.ts';
+import type { Sample } from '../load/samples.ts';
 import {
   constant,
   drawn,
@@ -96,6 +98,10 @@ const options = {
     many: true,
   },
   key: { value: 'KEY', summary: 'Sent as authorization: Bearer KEY.' },
+  samples: {
+    value: 'FILE',
+    summary: 'Write a line for each counted answer: for `armature sim --fit`, and a trace of its own.',
+  },
   seed: {
     value: 'N',
     summary: 'Same seed, same arrivals, lengths and prompts. Default: 1.',
@@ -132,6 +138,7 @@ async function bench(call: Call<typeof options>): Promise<number> {
   const model = asked.route ?? asked.model ?? (await firstModel(target, headers).catch(fail(target.origin)));
   const random = seededRandom(asked.seed ?? 1);
   const { schedule, arrivals } = scheduleOf(asked, child(random), child(random));
+  const samples: Sample[] = [];
   const settings: RunSettings = {
     schedule,
     concurrency: asked.concurrency,
@@ -142,8 +149,10 @@ async function bench(call: Call<typeof options>): Promise<number> {
     timeoutMs: asked.timeout ?? 60_000,
     deadlineMs: asked.deadline ?? 2000,
     compose: await composerOf(asked, target, model, headers, child(random)),
+    ...(asked.samples !== undefined && { onSample: (sample: Sample) => void samples.push(sample) }),
   };
   const { result, stopped } = await play(settings, asked, target.origin, headers);
+  if (asked.samples !== undefined) writeSamples(asked.samples, samples);
   const subject: Subject = {
     url: target.origin + target.base,
     what: asked.oip
@@ -165,6 +174,14 @@ async function bench(call: Call<typeof options>): Promise<number> {
   if (common.json) output.json(report);
   else output.print(formatReport(report));
   return report.tally.ok > 0 ? 0 : 1;
+}
+
+function writeSamples(file: string, samples: readonly Sample[]): void {
+  try {
+    writeFileSync(file, samples.map((sample) => `${JSON.stringify(sample)}\n`).join(''));
+  } catch (error) {
+    throw failed(`--samples: ${(error as Error).message}`);
+  }
 }
 
 function check(asked: Options): void {

@@ -124,7 +124,35 @@ it('plays a trace against engines whose figures are given', async () => {
   expect(JSON.parse(out)).toMatchObject({ offeredMs: 2000, all: { offered: 3, ok: 3, promptTokens: 600 } });
 });
 
+it('finds the profile of what was measured, and plays the measured requests', async () => {
+  // One at a time: 100 tokens of prompt at 1000 a second, then 9 more of the answer at 50 a second.
+  const lines = Array.from({ length: 20 }, (_, i) => {
+    const more = i % 2 === 0 ? 100 : 0;
+    const latencies = { first_token_ms: 100 + more, total_ms: 280 + more };
+    return JSON.stringify({
+      timestamp: i * 1000,
+      input_length: 100 + more,
+      output_length: 10,
+      stream: true,
+      ...latencies,
+    });
+  });
+  const samples = write('samples.jsonl', lines.join('\n'));
+  const { code, out } = await armature('--fit', samples, '--fit-batch', '4');
+  expect(code).toBe(0);
+  expect(out).toMatch(/^--profile BACKEND=prefill:(99\d|100\d),decode:(49\.\d|50(\.\d)?),batch:4\n/);
+  const json = JSON.parse((await armature('--fit', samples, '--json')).out) as {
+    requests: number;
+    errors: { p99: number };
+  };
+  expect(json.requests).toBe(20);
+  expect(Math.abs(json.errors.p99)).toBeLessThan(0.02);
+  const played = await armature('-c', FILE, '--trace', samples, '--json');
+  expect(JSON.parse(played.out)).toMatchObject({ all: { offered: 20, outputTokens: 200 } });
+});
+
 it.each([
+  [['--fit', TRACE], 'line 1 is no sample'],
   [['-c', FILE], 'give a --load, a --trace or both'],
   [['-c', FILE, '--load', 'rate=5/s,route=cat'], "there is no route 'cat'; there are chat"],
   [['-c', FILE, '--load', 'rate=5/s,tenant=web'], 'it has no tenants'],

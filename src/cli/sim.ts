@@ -3,10 +3,12 @@ import { CONFIG_FILE, type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { Settings } from '../config/schema/index.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { parseDuration } from '../kernel/units.ts';
+import { readSamples } from '../load/samples.ts';
 import { readTrace, type TraceRow } from '../load/trace.ts';
 import { merged, parseTraffic, type TrafficPart, trafficOf, trafficOfTrace } from '../load/traffic.ts';
 import type { AcceleratorProfile } from '../simulation/accelerator/step.ts';
 import type { Arrival } from '../simulation/contracts.ts';
+import { fitProfile } from '../simulation/fit.ts';
 import { type SimulationReport, simulate } from '../simulation/run.ts';
 import { type GroupSummary, summarise } from '../simulation/summary.ts';
 import { reportFaults } from './check.ts';
@@ -76,6 +78,15 @@ const options = {
     parse: parseProfile,
     many: true,
   },
+  fit: {
+    value: 'FILE',
+    summary: 'Instead of a simulation: the --profile that fits what `armature bench --samples` measured.',
+  },
+  fitBatch: {
+    value: 'N',
+    summary: 'Sequences that the measured engine runs together, where that is known.',
+    parse: wholeNumber(1, 100_000),
+  },
   compare: { value: 'FILE', summary: 'Another configuration, side by side; --set does not change it.' },
   repeat: {
     value: 'SEEDS',
@@ -105,6 +116,7 @@ interface Side {
 }
 
 async function sim({ options: asked, common, output }: Call<typeof options>): Promise<number> {
+  if (asked.fit !== undefined) return tellFit(asked.fit, asked.fitBatch, common.json, output);
   if (asked.load.length === 0 && asked.trace === undefined)
     throw askedWrongly('give a --load, a --trace or both');
   for (const name of ['speed', 'spread', 'stream'] as const) {
@@ -140,6 +152,37 @@ async function sim({ options: asked, common, output }: Call<typeof options>): Pr
   } else if (results.length === 1 && seeds.length === 1) {
     output.print(formatRun(results[0]!.file, results[0]!.reports[0]!));
   } else output.print(formatSummaries(results));
+  return 0;
+}
+
+/** Tells the profile with which the simulated accelerator takes the times that were measured. */
+function tellFit(file: string, batch: number | undefined, json: boolean, output: Output): number {
+  const samples = readSamples(file);
+  if (typeof samples === 'string') throw askedWrongly(`--fit: ${samples}`);
+  const measured = samples.map((sample) => ({
+    atMs: sample.timestamp,
+    promptTokens: sample.input_length,
+    outputTokens: sample.output_length,
+    firstTokenMs: sample.first_token_ms,
+    totalMs: sample.total_ms,
+  }));
+  const { profile, errors, spread } = fitProfile(measured, batch);
+  const { prefillTokensPerSecond, decodeTokensPerSecond, batchMax } = profile;
+  if (json) {
+    output.json({
+      requests: samples.length,
+      profile: { prefillTokensPerSecond, decodeTokensPerSecond, batchMax },
+      errors,
+      spread,
+    });
+    return 0;
+  }
+  const percent = (share: number) => `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
+  output.print(
+    `--profile BACKEND=prefill:${prefillTokensPerSecond},decode:${decodeTokensPerSecond},batch:${batchMax}\n` +
+      `with it the ${samples.length} measured requests take, against what they took: p50 ${percent(errors.p50)}, ` +
+      `p90 ${percent(errors.p90)}, p99 ${percent(errors.p99)}`,
+  );
   return 0;
 }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { TimerHandle, Timers } from '../kernel/timers.ts';
 import type { LoadRequest, Sender } from './contracts.ts';
 import { Recorder, type Tally } from './recorder.ts';
+import type { Sample } from './samples.ts';
 import type { Intended } from './schedule.ts';
 
 export interface RunSettings {
@@ -20,6 +21,8 @@ export interface RunSettings {
   timeoutMs: number;
   deadlineMs: number;
   compose(intended: Intended): LoadRequest;
+  /** Told of each counted request whose answer came whole. */
+  onSample?: (sample: Sample) => void;
 }
 
 /** How far a run has come. */
@@ -199,9 +202,23 @@ export class Run {
     if (flight.counted) {
       this.#lastEndAt = this.#clock.mono();
       this.#recorder.end({ ...flight, endedAt: this.#lastEndAt }, outcome);
+      if (outcome.failure === undefined)
+        this.#settings.onSample?.(this.#sample(flight, outcome.outputTokens));
     }
     if (this.#settings.concurrency !== undefined) this.#sendNext();
     this.#settle();
+  }
+
+  #sample({ intendedAt, firstTokenAt, promptTokens }: Flight, outputTokens: number): Sample {
+    const ms = (value: number) => Math.round(value * 1000) / 1000;
+    return {
+      timestamp: ms(intendedAt - this.#startAt - this.#settings.warmupMs),
+      input_length: promptTokens,
+      output_length: outputTokens,
+      stream: firstTokenAt !== undefined,
+      ...(firstTokenAt !== undefined && { first_token_ms: ms(firstTokenAt - intendedAt) }),
+      total_ms: ms(this.#lastEndAt - intendedAt),
+    };
   }
 
   #abandon(flight: Flight): void {

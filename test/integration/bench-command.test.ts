@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Output } from '../../src/cli/output.ts';
 import { main } from '../../src/cli/program.ts';
@@ -10,6 +13,8 @@ import { systemClock } from '../../src/kernel/clock.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { systemTimers } from '../../src/kernel/timers.ts';
 import type { Report } from '../../src/load/report.ts';
+import { readSamples, type Sample } from '../../src/load/samples.ts';
+import { readTrace } from '../../src/load/trace.ts';
 
 let host: HostServer | undefined;
 let server: Server | undefined;
@@ -175,5 +180,24 @@ describe('armature bench', () => {
   it('says so when the address does not answer', async () => {
     const { exitCode, notes } = await bench('http://127.0.0.1:9', ...SHORT);
     expect([exitCode, notes]).toEqual([1, expect.stringContaining('http://127.0.0.1:9')]);
+  });
+
+  it('writes a line for each answer, which can be read as samples and as a trace', async () => {
+    const url = await simulated();
+    const folder = mkdtempSync(join(tmpdir(), 'armature-samples-'));
+    const file = join(folder, 'samples.jsonl');
+    const asked = ['--prompt-tokens', '50-60', '--output-tokens', '3-9', '--stream', '--samples', file];
+    const { exitCode } = await bench(url, '--rate', '200/s', '--warmup', '0s', '--requests', '20', ...asked);
+    expect(exitCode).toBe(0);
+    const samples = readSamples(file) as Sample[];
+    expect(samples).toHaveLength(20);
+    for (const sample of samples) {
+      expect(sample.stream).toBe(true);
+      expect(sample.output_length).toBeGreaterThanOrEqual(3);
+      expect(sample.first_token_ms).toBeLessThanOrEqual(sample.total_ms);
+    }
+    const rows = readTrace(file);
+    expect(rows).toHaveLength(20);
+    rmSync(folder, { recursive: true });
   });
 });
