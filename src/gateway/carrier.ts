@@ -105,6 +105,7 @@ export function tell(path: Path, carrier: Exchange, member: Exchange, joinedAt: 
   member.shedFor = carrier.shedFor;
   const laterBy = carrier.startedAt - member.startedAt;
   for (const step of carrier.steps) member.steps.push({ ...step, at: Math.max(0, step.at + laterBy) });
+  member.steps.sort((a, b) => a.at - b.at);
 }
 
 /** Counts a member's rougher answer; what the carrier has counted stands for that of the first. */

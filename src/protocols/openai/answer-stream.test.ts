@@ -147,6 +147,26 @@ describe('a stream put together', () => {
     ]);
   });
 
+  it('joins choices and log probabilities by their index, however they are interleaved', () => {
+    const part = (index: number, content: string, finish: string | null = null) => ({
+      choices: [
+        { index, delta: { content }, logprobs: { content: [{ token: content }] }, finish_reason: finish },
+      ],
+    });
+    const both = { choices: [part(1, 'd').choices[0], part(0, 'c', 'length').choices[0]] };
+    const document = assembled(streamed([part(1, 'b'), part(0, 'a'), both, part(1, 'e', 'stop')]));
+    const choice = (index: number, tokens: string[], finish_reason: string) => ({
+      index,
+      message: { role: 'assistant', content: tokens.join('') },
+      logprobs: { content: tokens.map((token) => ({ token })) },
+      finish_reason,
+    });
+    expect(document!['choices']).toEqual([
+      choice(0, ['a', 'c'], 'length'),
+      choice(1, ['b', 'd', 'e'], 'stop'),
+    ]);
+  });
+
   const end = chunk({}, { finish_reason: 'stop' });
   it.each([
     ['without a finish reason', [chunk({ content: 'a' })]],
