@@ -37,9 +37,14 @@ const STREAMED = {
   embeddings: 'embeddings',
 } as const;
 
-/** Tokens that the time to what its deadline is about hangs on: of a stream the prompt's, of other answers all. */
-export function serviceSize({ stream }: Call, cost: Cost): number {
-  return stream ? cost.tokensIn : weightOf(cost);
+/**
+ * Tokens that the time to what its deadline is about hangs on: of a stream and of embeddings the prompt's, of other answers
+ * the most that they may have, or usually do.
+ */
+export function serviceSize(call: Call, cost: Cost): number {
+  if (call.protocol === 'oip') return 1;
+  if (call.stream || call.kind === 'embeddings') return cost.tokensIn;
+  return call.request.outputTokensMax ?? cost.tokensOut;
 }
 
 /** Tokens in flight that a request counts for, 1 at least. */

@@ -5,7 +5,7 @@ import { oipPath } from '../../protocols/oip/paths.ts';
 import { type OutputCap, rewriteOpenaiBody } from '../../protocols/openai/request.ts';
 import type { Call } from '../call.ts';
 import type { Flight, TransportError, UpstreamHeaders, UpstreamRequest, UpstreamSink } from '../contracts.ts';
-import { weightOf } from '../cost.ts';
+import { serviceKind, serviceSize, weightOf } from '../cost.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Relay, RelayHost } from '../relay/contracts.ts';
 import { StreamRelay } from '../relay/stream.ts';
@@ -242,8 +242,10 @@ export class Attempt implements UpstreamSink {
     if (!this.#lingers) this.#countTime(now);
     this.endpoint.observe({ kind, trial: this.trial }, now);
     if (kind !== 'success' && this.firstContentAt === undefined) {
-      const { call, route } = this.#x;
+      const { call, cost, route } = this.#x;
       this.endpoint.cutOff(this, call!.stream, route!.settings.deadline, now);
+      const { service } = this.backend.line;
+      service.atLeast(serviceKind(call!), serviceSize(call!, cost), now - this.startedAt, now);
     }
     this.#host.over(this);
   }

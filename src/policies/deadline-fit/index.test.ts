@@ -166,6 +166,23 @@ describe('the time that an answer takes', () => {
     expect(covered.safe / 2_000).toBeGreaterThan(0.95);
   });
 
+  it('is what broken-off answers took at least, where that is more than was expected', () => {
+    const times = new ServiceTimes();
+    for (let i = 0; i < 20; i++) times.observe('chat', 10, 100, i);
+    times.atLeast('chat', 10, 50, 20);
+    expect(times.expected('chat', 10, 21).levelMs).toBe(100);
+    for (let i = 0; i < 5; i++) times.atLeast('chat', 10, 2_000, 21);
+    expect(times.expected('chat', 10, 22).levelMs).toBeGreaterThan(1_000);
+  });
+
+  it('is no less for a larger size of which nothing is known', () => {
+    const times = new ServiceTimes();
+    for (let i = 0; i < 100; i++) times.observe('chat', 10, 100, i);
+    for (let i = 0; i < 3; i++) times.observe('chat', 500, 3_000, 100);
+    expect(times.expected('chat', 4_000, 101).levelMs).toBe(3_000);
+    expect(times.expected('chat', 100, 101).levelMs).toBeLessThan(3_000);
+  });
+
   it('follows an engine that turns slower sooner than one that turns faster', () => {
     const times = new ServiceTimes();
     for (let i = 0; i < 50; i++) times.observe('chat', 10, 100, i);

@@ -2,19 +2,33 @@
 const WEIGHT_UP = 0.2;
 const WEIGHT_DOWN = 0.1;
 const SPREAD_WEIGHT = 0.1;
-/** Mean distances above what is expected that hardly any answer goes beyond. */
+/** Mean distances above what is expected: most answers take no longer, and hardly any does. */
+const LIKELY_SPREADS = 2;
 const SAFE_SPREADS = 3;
+/** The longest of one to two generations of samples is hardly gone beyond: so many of them, within these times. */
+const GENERATION = 64;
+const GENERATION_MS_MIN = 2_000;
+const GENERATION_MS_MAX = 10_000;
 /** Samples of one size from which they stand alone; before that, all sizes of the kind do. */
 const SAMPLES_MIN = 3;
 /** What was learned so long ago is not gone by any more. */
 const STALE_MS = 30_000;
-const SIZES = 16;
+const SIZES = 24;
 
 class Expected {
   samples = 0;
   levelMs = 0;
   spreadMs = 0;
   at = 0;
+  /** The longest of this generation of samples, and of the one before. */
+  #peakMs = 0;
+  #peakBeforeMs = 0;
+  #inGeneration = 0;
+  #generationAt = 0;
+
+  get peakMs(): number {
+    return Math.max(this.#peakMs, this.#peakBeforeMs);
+  }
 
   add(ms: number, now: number): void {
     const off = ms - this.levelMs;
@@ -23,6 +37,19 @@ class Expected {
     if (this.samples > 1)
       this.spreadMs += Math.max(1 / this.samples, SPREAD_WEIGHT) * (Math.abs(off) - this.spreadMs);
     this.at = now;
+    this.#turnOver(now);
+    this.#peakMs = Math.max(this.#peakMs, ms);
+  }
+
+  #turnOver(now: number): void {
+    const passedMs = now - this.#generationAt;
+    this.#inGeneration++;
+    if (passedMs < GENERATION_MS_MIN || (this.#inGeneration <= GENERATION && passedMs < GENERATION_MS_MAX))
+      return;
+    this.#peakBeforeMs = this.#peakMs;
+    this.#peakMs = 0;
+    this.#inGeneration = 1;
+    this.#generationAt = now;
   }
 }
 
@@ -37,7 +64,7 @@ const UNKNOWN: ServiceTime = { levelMs: 0, likelyMs: 0, safeMs: 0 };
 
 /**
  * How long a backend takes from being sent a request to what its deadline is about: the first content of a stream, the end
- * of any other answer. By kind, and by size in steps of four times.
+ * of any other answer. By kind, and by size in steps of two times.
  */
 export class ServiceTimes {
   readonly #kinds = new Map<string, { all: Expected; sizes: (Expected | undefined)[] }>();
@@ -55,18 +82,30 @@ export class ServiceTimes {
     known.sizes[at].add(ms, now);
   }
 
+  /** It was broken off after so long: it would have taken longer, which counts where that is more than was expected. */
+  atLeast(kind: string, size: number, ms: number, now: number): void {
+    if (ms > this.expected(kind, size, now).levelMs) this.observe(kind, size, ms, now);
+  }
+
   /** Nothing known counts as no time at all. */
   expected(kind: string, size: number, now: number): ServiceTime {
     const known = this.#kinds.get(kind);
     if (!known) return UNKNOWN;
-    const sized = known.sizes[stepOf(size)];
-    const good = sized && sized.samples >= SAMPLES_MIN && now - sized.at < STALE_MS ? sized : known.all;
+    let good = known.all;
+    // Where nothing is known of this size, it takes no less than the next smaller of which something is.
+    for (let step = stepOf(size); step >= 0; step--) {
+      const sized = known.sizes[step];
+      if (!sized || sized.samples < SAMPLES_MIN || now - sized.at >= STALE_MS) continue;
+      if (step === stepOf(size) || sized.levelMs > good.levelMs) good = sized;
+      break;
+    }
     if (now - good.at >= STALE_MS) return UNKNOWN;
-    const { levelMs, spreadMs } = good;
-    return { levelMs, likelyMs: levelMs + spreadMs, safeMs: levelMs + SAFE_SPREADS * spreadMs };
+    const { levelMs, spreadMs, peakMs } = good;
+    const safeMs = Math.max(peakMs, levelMs + SAFE_SPREADS * spreadMs);
+    return { levelMs, likelyMs: levelMs + LIKELY_SPREADS * spreadMs, safeMs };
   }
 }
 
 function stepOf(size: number): number {
-  return Math.min(SIZES - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, size)) / 2)));
+  return Math.min(SIZES - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, size)))));
 }
