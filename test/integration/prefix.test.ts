@@ -2,11 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { type Armature, plainConfig, startArmature } from '../upstream/armature.ts';
 import { type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { chat, delayed } from '../upstream/scripts.ts';
+import type { Json } from '../upstream/sse.ts';
 import { eventually } from '../upstream/waiting.ts';
 
 /** `affinity: prefix` over real sockets, with several workers that do not talk to each other. */
 
 const WORKERS = 3;
+/** What an endpoint may have from one worker before anything is known of it. */
+const REQUESTS_FIRST = 20;
 const route = { affinity: 'prefix' };
 const longText = (name: string, words = 400) => `${name}: ${`lorem ${name} ipsum `.repeat(words)}`;
 
@@ -27,9 +30,11 @@ describe('in every worker', () => {
     const engines = [one, two, three];
     const gateway = { workers: WORKERS };
     await using armature = await startArmature(plainConfig(engines, { route, top: { gateway } }));
-    await eventually('all workers serve', async () => {
-      const { workers } = (await armature.admin('/api/v1/status')).json();
-      return workers.every(({ state }: { state: string }) => state === 'serving');
+    // The first request of each worker fetches its part of the limits, and looks past endpoints whose part comes last.
+    await eventually('all workers may use all endpoints', async () => {
+      expect((await armature.chat()).status).toBe(200);
+      const { backends } = (await armature.admin('/api/v1/status')).json();
+      return backends[0].endpoints.every(({ limit }: Json) => limit === WORKERS * REQUESTS_FIRST);
     });
 
     const used = new Set<number>();
