@@ -52,7 +52,8 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
     path.plan(x, false);
   } else {
     const pauseMs = failed.retryable && !isPinned(x) ? mayRetry(path, x, attempt, failed) : undefined;
-    if (pauseMs === undefined) descend(path, x);
+    if (pauseMs === 'nobody') path.plan(x, true);
+    else if (pauseMs === undefined) descend(path, x);
     else {
       count(path, attempt, failed.code);
       retry(path, x, pauseMs);
@@ -60,21 +61,29 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
   }
 }
 
-/** Whether another attempt may be made, and after how many milliseconds: within the attempts, the time and the share of traffic. */
-function mayRetry(path: Path, x: Exchange, attempt: Attempt, failed: AttemptFailure): number | undefined {
-  const { trial, backend } = attempt;
-  const { name, settings, times, retries } = x.route!;
+/**
+ * Whether another attempt may be made, and after how many milliseconds: within the attempts, the time and the share of
+ * traffic. `nobody`: there is no endpoint to ask now, and another way is looked for.
+ */
+function mayRetry(
+  path: Path,
+  x: Exchange,
+  attempt: Attempt,
+  failed: AttemptFailure,
+): number | 'nobody' | undefined {
+  const { trial } = attempt;
+  const { name, settings, retries } = x.route!;
   const allowed = isAtTargets(x) ? settings.retry.attempts : 1;
   if (x.attemptsOfRung >= allowed) return undefined;
   const { clock, random } = path.deps;
   const now = clock.mono();
   const left = whatIsLeft(x, now);
-  if (left === 'nothing') return 0; // nobody is asked: it is looked for another way at once
+  if (left === 'nobody') return left;
   const input: RetryTimingInput = {
     another: left === 'another',
     attempts: x.attemptsOfRung,
     leftMs: x.deadlineAt - now,
-    usualMs: times.quantile(x.call!, backend.name, 0.5),
+    usualMs: usualMs(x),
   };
   const kept = new KeptRandom(random);
   const timing = retryTiming.decide(input, now, kept);
@@ -98,8 +107,19 @@ function mayRetry(path: Path, x: Exchange, attempt: Attempt, failed: AttemptFail
   return choice ? timing.choice : undefined;
 }
 
+/** How long such an answer usually takes at the quickest of its targets; undefined while not all of them are known. */
+function usualMs(x: Exchange): number | undefined {
+  let least = Number.POSITIVE_INFINITY;
+  for (const { name } of x.targets) {
+    const ms = x.route!.times.quantile(x.call!, name, 0.5);
+    if (ms === undefined) return undefined;
+    least = Math.min(least, ms);
+  }
+  return least;
+}
+
 /** What may be asked now: an endpoint that it has not tried, one that it has, or none. */
-function whatIsLeft(x: Exchange, now: number): 'another' | 'same' | 'nothing' {
+function whatIsLeft(x: Exchange, now: number): 'another' | 'same' | 'nobody' {
   let same = false;
   for (const { backend } of x.targets) {
     for (const endpoint of backend.endpoints) {
@@ -108,7 +128,7 @@ function whatIsLeft(x: Exchange, now: number): 'another' | 'same' | 'nothing' {
       same = true;
     }
   }
-  return same ? 'same' : 'nothing';
+  return same ? 'same' : 'nobody';
 }
 
 /** Plans anew, at once or after a pause; it holds nothing meanwhile, and its deadline is watched. */

@@ -42,6 +42,15 @@ describe('a hedge', () => {
     expect(gateway.time.pending).toBe(0);
   });
 
+  it('that wins tells those who choose endpoints how slow the other one is at least', async () => {
+    const gateway = world();
+    inTurn(gateway, never, words('fast'));
+    gateway.chat({ stream: true });
+    await gateway.time.advance(200);
+    const speeds = [...gateway.world.endpoints.values()].map(({ speed }) => speed.firstToken.value);
+    expect(speeds.sort()).toEqual([120, 20]);
+  });
+
   it('is not sent when the first content comes in time, nor after it', async () => {
     const gateway = world();
     inTurn(gateway, chatStream(['a', 'b', 'c', 'd', 'e', 'f'], 49));

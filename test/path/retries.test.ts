@@ -144,7 +144,28 @@ describe('another attempt', () => {
     expect([caller.status, caller.answerHeader('retry-after'), askedAt.length]).toEqual([503, '7', 1]);
   });
 
-  it('costs nothing where a kept connection had died, or the endpoint was being tried out', async () => {
+  it('costs nothing where the endpoint was being tried out', async () => {
+    const { gateway, askedAt, engines } = world({ route: { retry: { attempts: 2, budget: 0 } } });
+    engines(status(500), chatAnswer('b'));
+    for (let i = 0; i < 40; i++) {
+      gateway.chat();
+      await gateway.time.advance(20);
+    }
+    const [a] = gateway.world.endpoints.values();
+    expect(a!.breaker.state).toBe('open');
+    await gateway.time.advance(2_000);
+    let trials = 0;
+    for (let i = 0; i < 20 && trials === 0; i++) {
+      askedAt.length = 0;
+      const caller = gateway.chat();
+      await gateway.time.advance(100);
+      expect(caller.status).toBe(200);
+      trials += stepsOf(gateway).filter(({ code }) => code === 'trial').length;
+    }
+    expect([trials, askedAt.length, a!.breaker.state]).toEqual([1, 2, 'open']);
+  });
+
+  it('costs nothing where a kept connection had died', async () => {
     const { gateway, engines } = world({ route: { retry: { attempts: 2, budget: 0 } } });
     let stale = true;
     const dead = failing({ kind: 'reset', unsent: false, stale: true });

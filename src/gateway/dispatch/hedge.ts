@@ -60,6 +60,7 @@ export class Hedge {
       tokens: loser.tokens,
     });
     this.#forgetOverlap();
+    if (won && this.#x.call!.stream) noteOutrun(loser, clock.mono());
     loser.cancel();
     return this.#first.startedAt;
   }
@@ -91,6 +92,7 @@ export class Hedge {
 
   /** The request is over, or its time is. */
   cancel(): void {
+    if (this.#state === 'racing') this.#forgetOverlap();
     if (this.#state === 'racing' || this.#state === 'alone') this.#end('abandoned');
     this.#state = 'over';
     this.#first.cancel();
@@ -144,6 +146,13 @@ export class Hedge {
   #count(outcome: HedgeOutcome): void {
     this.#path.deps.metrics.hedges.of(this.#x.route!.name, outcome).add();
   }
+}
+
+/** It has taken so long at least, which those who choose endpoints should know; how long it would have taken nobody will. */
+function noteOutrun({ endpoint, startedAt }: Attempt, now: number): void {
+  const { firstToken } = endpoint.speed;
+  if (firstToken.value === undefined || firstToken.value < now - startedAt)
+    firstToken.observe(now - startedAt, now);
 }
 
 /** Arms a hedge for an attempt that is about to start, where the route has them and the request may be asked twice. */

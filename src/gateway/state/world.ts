@@ -19,8 +19,8 @@ import type { Quotas } from '../quota/quotas.ts';
 import { Endpoint, endpointKey } from './endpoint.ts';
 import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
-import { UsualTimes } from './usual-times.ts';
 import { isRoomFor } from './room.ts';
+import { UsualTimes } from './usual-times.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
 
 /** One backend as a snapshot has it. */
