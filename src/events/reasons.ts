@@ -71,7 +71,7 @@ export const REASONS = {
   'prefix-not-placed':
     'Nobody has enough of the beginning of this prompt ({matched} of {blocks} blocks), and {endpoint}, where it belongs, is busier than others: {load} tokens were in flight there, {least} at the least busy.',
   'less-cost-of-two':
-    '{endpoint} cost less of two drawn among {endpoints} endpoints, at a load of {first} and {second} tokens[, {firstOthers} and {secondOthers} requests of others][, {firstMs} and {secondMs} for an answer].',
+    '{endpoint} cost less of two that were drawn, at a load of {first} and {second} tokens[, {firstOthers} and {secondOthers} requests of others][, {firstMs} and {secondMs} for an answer].',
 
   'no-endpoint':
     'None of {endpoints} endpoints could be used: {unwell} did not answer their probes, {open} had an open breaker, {cooling} had asked to be left alone.',
