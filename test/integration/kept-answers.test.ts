@@ -150,8 +150,30 @@ describe('embeddings and tensors of many callers', () => {
         [15, 16],
       ],
     ]);
-    expect(await it.armature.metric('armature_joined_total', { how: 'batch' })).toBe(7);
-    expect(await it.armature.metric('armature_requests_total', { outcome: 'ok' })).toBe(7);
+    const raw = (values: number[]) => {
+      const tensor = Buffer.from(new Float32Array(values).buffer);
+      const shape = [values.length];
+      const input = { name: 'x', datatype: 'FP32', shape, parameters: { binary_data_size: tensor.length } };
+      const json = Buffer.from(JSON.stringify({ inputs: [input] }));
+      const headers: [string, string][] = [
+        ['Content-Type', 'application/octet-stream'],
+        ['Inference-Header-Content-Length', String(json.length)],
+      ];
+      const body = Buffer.concat([json, tensor]);
+      return it.armature.ask({ path: '/v2/models/tensor/infer', body, headers });
+    };
+    const sent = [[1, 2], [3], [4, 5, 6], [7, 8]];
+    const got = await Promise.all(sent.map(raw));
+    expect(it.engine.posts).toHaveLength(3);
+    for (const [at, answer] of got.entries()) {
+      const jsonBytes = Number(answer.header('inference-header-content-length'));
+      expect(JSON.parse(answer.body.toString('utf8', 0, jsonBytes)).outputs[0].shape).toEqual([
+        sent[at]!.length,
+      ]);
+      expect(answer.body.subarray(jsonBytes)).toEqual(Buffer.from(new Float32Array(sent[at]!).buffer));
+    }
+    expect(await it.armature.metric('armature_joined_total', { how: 'batch' })).toBe(11);
+    expect(await it.armature.metric('armature_requests_total', { outcome: 'ok' })).toBe(11);
     await it.armature.idle();
   });
 });
