@@ -27,6 +27,8 @@ export class Delivery implements AttemptHost {
   attempt!: Attempt;
   /** When the wait for the answer began. */
   #since = 0;
+  /** Its endpoint has been told of the stream's first content. */
+  #begun = false;
 
   constructor(path: Path, x: Exchange) {
     this.#path = path;
@@ -42,7 +44,7 @@ export class Delivery implements AttemptHost {
     const { watch, world } = this.#path.deps;
     watch.changed(endpoint, this.#x.id);
     if (backend.host) backend.host.usedAt = this.#path.deps.clock.mono();
-    endpoint.give(attempt.tokens);
+    endpoint.give(attempt.tokens, this.#begun);
     const now = this.#path.deps.clock.mono();
     backend.line.drain.finished(rankOf(this.#x.priority), attempt.tokens, now - attempt.startedAt, now);
     world.forgetIfIdle(endpoint);
@@ -75,6 +77,7 @@ export class Delivery implements AttemptHost {
     this.#path.watchTime(x);
     if (x.streaming) {
       const { attempt } = this;
+      this.#begun = true;
       attempt.endpoint.began(attempt, x.cost.tokensIn, x.route!.settings.deadline, x.firstContentAt);
     }
   }

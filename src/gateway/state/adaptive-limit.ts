@@ -26,6 +26,8 @@ const STREAMS_MS = 10_000;
 /** A gauge that says that requests wait in the engine: so many readings in a row, of at least this share of the running. */
 const WAITING_READINGS = 2;
 const WAITING_SHARE = 0.15;
+/** For so long after an engine had no room it is not tried whether it has more than was thought. */
+const HUMBLE_MS = 10_000;
 /** Refusals of an engine come in flocks; one a while is counted. */
 const DROP_EVERY_MS = 250;
 
@@ -41,6 +43,7 @@ export interface Sent {
 export class AdaptiveLimit {
   readonly #controller: LimitController;
   readonly #firstTokenMs: number | undefined;
+  readonly #own: boolean;
   readonly #first = new SizeFloors();
   readonly #whole = new SizeTimes();
   /** What whole answers take at least, in multiples of what is usual. */
@@ -52,6 +55,8 @@ export class AdaptiveLimit {
   #firstSentAt = 0;
   #streamAt = Number.NEGATIVE_INFINITY;
   #requestsFirst = REQUESTS_FIRST;
+  /** Nothing has come back since it started, good or bad. */
+  #blind = true;
   #droppedAt = Number.NEGATIVE_INFINITY;
   #waitingReadings = 0;
   /** Used again for each answer. */
@@ -68,15 +73,29 @@ export class AdaptiveLimit {
     saturated: false,
   };
 
+  /** One more may be sent beyond the limit when nothing there waits for its first token. */
+  eager: boolean;
+
   constructor(name: ControllerName, firstTokenMs: number | undefined) {
     this.#controller = limitController(name);
     this.#firstTokenMs = firstTokenMs;
+    this.#own = name === 'knee' || name === 'target';
+    this.eager = this.#own;
   }
 
   /** Whether one more may be sent: the last one may go beyond the limit, so that a large one finds its turn too. */
   hasRoom(tokens: number, requests: number): boolean {
     if (requests === 0 || tokens < this.#controller.limit) return true;
     return this.#controller.starting && requests < this.#requestsFirst;
+  }
+
+  /** It started, and nothing has come back yet that it could go by. */
+  get isBlind(): boolean {
+    return this.#blind && this.#controller.starting;
+  }
+
+  growBlindly(): void {
+    this.#requestsFirst *= 2;
   }
 
   /** A request of so many tokens was let in. */
@@ -110,6 +129,7 @@ export class AdaptiveLimit {
     const floor = this.#first.observe(latency, tokensIn, now);
     if (this.#firstSentAt === 0) this.#firstSentAt = sent.startedAt;
     this.#streamAt = now;
+    if (!this.eager) this.eager = this.#own && now - this.#droppedAt > HUMBLE_MS;
     const held = Math.max(1e-3, this.#totalMs ?? Math.max(now - this.#firstSentAt, STREAM_FIRSTS * latency));
     const allowed = this.#firstTokenMs ?? Math.min(STREAM_SHARE * deadlineMs, this.#relative(floor));
     this.#sample.whole = false;
@@ -147,24 +167,32 @@ export class AdaptiveLimit {
   /** The engine had no room for one. */
   dropped(tokens: number, now: number): void {
     if (now - this.#droppedAt < DROP_EVERY_MS) return;
-    this.#droppedAt = now;
+    this.#hadNoRoom(now);
     this.#controller.dropped(tokens, 0.1, now);
   }
 
   /** A fresh reading of the engine's own gauges. */
   gauged(waiting: number, running: number, tokens: number, now: number): void {
     if (waiting <= Math.max(1, WAITING_SHARE * running)) {
+      if (this.#waitingReadings >= WAITING_READINGS) this.eager = this.#own;
       this.#waitingReadings = 0;
       return;
     }
     this.#waitingReadings++;
     if (this.#waitingReadings < WAITING_READINGS) return;
+    this.#hadNoRoom(now);
     this.#controller.dropped(tokens, waiting / (waiting + running), now);
+  }
+
+  #hadNoRoom(now: number): void {
+    this.#droppedAt = now;
+    this.#blind = this.eager = false;
   }
 
   /** The endpoint is back: few at first, so that nobody's flock stamps it out again. */
   restart(): void {
     this.#requestsFirst = REQUESTS_BACK;
+    this.#blind = true;
     this.#controller.restart(REQUESTS_BACK * Math.max(1, this.#unit));
   }
 
@@ -183,6 +211,7 @@ export class AdaptiveLimit {
     capped: boolean,
     now: number,
   ): void {
+    this.#blind = false;
     const sample = this.#sample;
     const { tokensInFlight, inflight } = sent;
     const late = latency > allowed && latency > WAITS_MIN * floor;

@@ -14,6 +14,9 @@ const COOL_MS_MAX = 300_000;
 const COMPARED_TOKENS = 100;
 const FIRST_TOKENS = 20;
 
+/** How often the limit doubles while it is not known how long answers take. */
+const GROW_EVERY_MS = 500;
+
 /** What this worker knows of one address of a backend. It survives a snapshot that still names it. */
 export class Endpoint {
   /** `BACKEND|ADDRESS` */
@@ -33,9 +36,14 @@ export class Endpoint {
   readonly speed = { firstToken: new PeakEwma(), whole: new PeakEwma() };
   /** Its limit has grown. */
   onGrown: (() => void) | undefined;
+  /** Requests there that have had nothing of their answers yet; whole answers until they end. */
+  #awaiting = 0;
   #adaptive: AdaptiveLimit | undefined;
   /** What the adaptive limit was made for, so that a change is seen. */
   #adapted = '';
+  /** Asks for a call after so many milliseconds. */
+  onStalled: ((ms: number, run: () => void) => void) | undefined;
+  #stalled = false;
   #unwell = false;
   /** The end of the later of its cool-downs. */
   coolUntil = 0;
@@ -93,13 +101,13 @@ export class Endpoint {
   /** Requests of usual size that this worker may have here at once. */
   get limit(): number {
     const held = this.#leases.held(this.key);
-    return this.#adaptive ? Math.min(held, this.#adaptive.requests) : held;
+    return this.#adaptive ? Math.min(held, Math.max(this.inflight, this.#adaptive.requests)) : held;
   }
 
   get hasRoom(): boolean {
     const { inflight } = this;
     if (inflight >= this.#leases.held(this.key)) return false;
-    return this.#adaptive === undefined || this.#adaptive.hasRoom(this.tokensInFlight, inflight);
+    return this.#fits(inflight);
   }
 
   /**
@@ -107,17 +115,41 @@ export class Endpoint {
    * this one included.
    */
   take(tokens: number, waiting: number): boolean {
-    const adaptive = this.#adaptive;
-    if (adaptive !== undefined && !adaptive.hasRoom(this.tokensInFlight, this.inflight)) return false;
+    if (!this.#fits(this.inflight)) {
+      this.#growWithTime();
+      return false;
+    }
     if (!this.#leases.take(this.key, waiting)) return false;
     this.tokensInFlight += tokens;
-    adaptive?.took(tokens);
+    this.#awaiting++;
+    this.#adaptive?.took(tokens);
     this.gauge?.sent(this.inflight);
     return true;
   }
 
-  /** Gives the place back. */
-  give(tokens: number): void {
+  /** While nothing has come back that could be learned from, whoever waits is not held up for longer than a little. */
+  #growWithTime(): void {
+    const adaptive = this.#adaptive;
+    if (this.#stalled || !adaptive?.isBlind || this.inflight >= this.#leases.held(this.key)) return;
+    this.#stalled = true;
+    this.onStalled?.(GROW_EVERY_MS, () => {
+      this.#stalled = false;
+      if (adaptive !== this.#adaptive || !adaptive.isBlind || this.inflight === 0) return;
+      adaptive.growBlindly();
+      this.onGrown?.();
+    });
+  }
+
+  /** Whether the adaptive limit has room, or lets one more in since nothing there waits for its first token. */
+  #fits(inflight: number): boolean {
+    const adaptive = this.#adaptive;
+    if (adaptive === undefined || adaptive.hasRoom(this.tokensInFlight, inflight)) return true;
+    return this.#awaiting === 0 && adaptive.eager;
+  }
+
+  /** Gives the place back. `begun`: it was a stream whose first content had come. */
+  give(tokens: number, begun = false): void {
+    if (!begun) this.#awaiting--;
     this.#leases.give(this.key);
     // Sums of fractions leave a little behind.
     this.tokensInFlight = this.inflight === 0 ? 0 : this.tokensInFlight - tokens;
@@ -135,11 +167,12 @@ export class Endpoint {
   /** The first content of a stream has come; `deadlineMs` is its route's. */
   began(sent: Sent, tokensIn: number, deadlineMs: number, now: number): void {
     this.speed.firstToken.observe(now - sent.startedAt, now);
+    this.#awaiting--;
     const adaptive = this.#adaptive;
     if (adaptive === undefined) return;
     const before = adaptive.tokens;
     adaptive.firstToken(sent, tokensIn, deadlineMs, this.#isCapped(sent), now);
-    if (adaptive.tokens > before) this.onGrown?.();
+    if (adaptive.tokens > before || this.#awaiting === 0) this.onGrown?.();
   }
 
   /** An attempt was answered whole: what it took. `bytes` is the size of what was sent. */

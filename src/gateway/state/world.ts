@@ -310,7 +310,7 @@ export class World {
   }
 
   #endpoint(backend: string, address: string, settings: BackendSettings): Endpoint {
-    const { leases, openTransport, random } = this.#deps;
+    const { leases, openTransport, random, timers } = this.#deps;
     const key = endpointKey(backend, address);
     leases.declare(key, settings.limits.concurrency);
     const how = {
@@ -326,6 +326,7 @@ export class World {
     );
     endpoint.adapt(settings.limits);
     endpoint.onGrown ??= () => this.#wakeByName(backend);
+    endpoint.onStalled ??= (ms, run) => void timers.set(ms, run);
     if (endpoint.opened !== opened) {
       endpoint.transport.close(); // requests on their way go on
       endpoint.transport = open();

@@ -1,4 +1,4 @@
-import { type Side, waitsOf } from './side.ts';
+import { type Side, spreadOf, waitsOf } from './side.ts';
 
 /** What waits inside the engine, as a share of what is in flight there: what it is brought to. */
 const WAITING = 0.05;
@@ -71,7 +71,8 @@ export class FirstTokens {
     this.#dipped = false;
     this.dip = 0;
     const longer = Math.max(0, epoch.longer);
-    if (longer < this.#unhindered || waitsOf(epoch, keep) < WAITS_MAX)
+    const isDip = spreadOf(epoch, keep) > DIP / 3;
+    if (longer < this.#unhindered || (isDip && waitsOf(epoch, keep) < WAITS_MAX))
       this.#unhindered = Math.min(LONGER_MAX, this.#unhindered + WEIGHT * (longer - this.#unhindered));
     return base;
   }

@@ -77,7 +77,11 @@ export class KneeLimit implements LimitController {
   }
 
   dropped(inFlight: number, part: number, now: number): void {
+    // What is there is gone by, and not the limit: until it has shrunk to that, the same is said again.
+    const rest = inFlight * (1 - part);
+    const limit = this.starting ? rest : Math.min(this.limit, rest);
     this.#cut(inFlight, part, now);
+    this.limit = this.#base = limit;
   }
 
   restart(units: number): void {
@@ -132,8 +136,8 @@ export class KneeLimit implements LimitController {
   }
 
   #cut(inFlight: number, over: number, now: number): void {
+    const from = this.starting ? inFlight : Math.min(this.limit, inFlight);
     this.starting = false;
-    const from = Math.min(this.limit, inFlight);
     this.#ceiling = from;
     this.#ceilingAt = now;
     this.#base = from * (1 - Math.max(CUT_MIN, Math.min(CUT_MAX, over)));

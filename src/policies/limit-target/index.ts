@@ -57,7 +57,11 @@ export class TargetLimit implements LimitController {
   }
 
   dropped(inFlight: number, part: number, now: number): void {
+    // What is there is gone by, and not the limit: until it has shrunk to that, the same is said again.
+    const rest = inFlight * (1 - part);
+    const limit = this.starting ? rest : Math.min(this.limit, rest);
     this.#cut(part, inFlight, now);
+    this.limit = limit;
     this.#begin(now);
   }
 
@@ -80,9 +84,9 @@ export class TargetLimit implements LimitController {
   }
 
   #cut(part: number, inFlight: number, now: number): void {
+    const from = this.starting ? inFlight : Math.min(this.limit, inFlight);
     this.starting = false;
     this.#growthMin = GROWTH_MIN;
-    const from = Math.min(this.limit, inFlight);
     this.#ceiling = from;
     this.#ceilingAt = now;
     this.limit = from * (1 - Math.max(GROWTH_MIN, Math.min(CUT_MAX, part)));
