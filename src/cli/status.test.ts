@@ -108,6 +108,29 @@ test('what is wrong stands first, and what waits or has no effect is said', () =
   expect(text).toContain('routes.chat.shadow has no effect yet (a.yaml:1:2)');
 });
 
+test('what engines say of their own load has a column where one says something', () => {
+  expect(statusText(well, false)).not.toContain('OWN LOAD');
+  const endpoint = (address: string, engine?: object) =>
+    ({
+      endpoint: address,
+      state: 'well',
+      probe: 'well',
+      inflight: 0,
+      limit: 8,
+      ...(engine && { engine }),
+    }) as const;
+  const endpoints = [
+    endpoint('http://a/v1', { waiting: 1.25, running: 5, cacheUsed: 0.4, ageMs: 300, stale: false }),
+    endpoint('http://b/v1', { waiting: 9, ageMs: 12_000, stale: true }),
+    endpoint('http://c/v1'),
+  ];
+  const text = statusText({ ...well, backends: [{ ...well.backends[0]!, endpoints }] } as typeof well, false);
+  expect(text).toContain('OWN LOAD');
+  expect(text).toMatch(/http:\/\/a\/v1 .* 8 +1\.3 waiting, 5 running, cache 40%/);
+  expect(text).toMatch(/http:\/\/b\/v1 .* 8 +unknown for 12s/);
+  expect(text).toMatch(/http:\/\/c\/v1 .* 8 +-/);
+});
+
 test('colours change no column', () => {
   const coloured = statusText(well, true);
   expect(coloured).toContain('\u001b[32mwell\u001b[0m');

@@ -83,6 +83,8 @@ function routes({ routes }: Status, paint: Paint): string {
 
 function backends({ backends }: Status, paint: Paint): string {
   if (backends.length === 0) return 'none are configured';
+  // What engines say of themselves has a column where one of them says something.
+  const told = backends.some(({ endpoints }) => endpoints.some(({ engine }) => engine));
   const rows = backends.flatMap(({ backend, engine, hardware, endpoints, host }) => {
     const about = [backend, engine, hardware];
     if (endpoints.length === 0) {
@@ -95,9 +97,23 @@ function backends({ backends }: Status, paint: Paint): string {
         (endpoint.forMs === undefined ? '' : ` for ${formatDuration(endpoint.forMs)}`),
       endpoint.inflight,
       endpoint.limit,
+      ...(told ? [ownLoad(endpoint.engine)] : []),
     ]);
   });
-  return table(['BACKEND', 'ENGINE', 'HARDWARE', 'ENDPOINT', 'STATE', 'IN FLIGHT', 'LIMIT'], rows);
+  const columns = ['BACKEND', 'ENGINE', 'HARDWARE', 'ENDPOINT', 'STATE', 'IN FLIGHT', 'LIMIT'];
+  return table(told ? [...columns, 'OWN LOAD'] : columns, rows);
+}
+
+/** Such as `3 waiting, 5 running, cache 40%`. */
+function ownLoad(engine: Status['backends'][number]['endpoints'][number]['engine']): string {
+  if (!engine) return '-';
+  const { waiting, running, cacheUsed, stale, ageMs } = engine;
+  if (stale) return `unknown for ${formatDuration(ageMs)}`;
+  return [
+    ...(waiting === undefined ? [] : [`${Number(waiting.toFixed(1))} waiting`]),
+    ...(running === undefined ? [] : [`${Number(running.toFixed(1))} running`]),
+    ...(cacheUsed === undefined ? [] : [`cache ${Math.round(cacheUsed * 100)}%`]),
+  ].join(', ');
 }
 
 /** How far a start has come: ` for 2s of 9s`, or ` again in 4s`. */
