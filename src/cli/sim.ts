@@ -4,6 +4,7 @@ import type { Settings } from '../config/schema/index.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { parseDuration } from '../kernel/units.ts';
 import { readSamples } from '../load/samples.ts';
+import { drawServegen } from '../load/servegen.ts';
 import { readTrace, type TraceRow } from '../load/trace.ts';
 import { merged, parseTraffic, type TrafficPart, trafficOf, trafficOfTrace } from '../load/traffic.ts';
 import type { AcceleratorProfile } from '../simulation/accelerator/step.ts';
@@ -59,6 +60,7 @@ const options = {
   route: { value: 'NAME', summary: 'Where requests go that name no route. Default: the only one.' },
   tenant: { value: 'NAME', summary: 'Who sends requests that name no tenant. Default: the only one.' },
   speed: { value: 'N', summary: 'Play the trace N times as fast. Default: 1.', parse: positive },
+  from: { value: 'TIME', summary: 'Begin so far into the trace. Default: 0s.', parse: duration },
   spread: { value: 'TIME', summary: 'Move each row of the trace evenly within so long.', parse: duration },
   stream: {
     value: 'SHARE',
@@ -119,12 +121,11 @@ async function sim({ options: asked, common, output }: Call<typeof options>): Pr
   if (asked.fit !== undefined) return tellFit(asked.fit, asked.fitBatch, common.json, output);
   if (asked.load.length === 0 && asked.trace === undefined)
     throw askedWrongly('give a --load, a --trace or both');
-  for (const name of ['speed', 'spread', 'stream'] as const) {
+  for (const name of ['speed', 'from', 'spread', 'stream'] as const) {
     if (asked[name] !== undefined && asked.trace === undefined)
       throw askedWrongly(`--${name} is for a --trace`);
   }
-  const rows = asked.trace === undefined ? undefined : readTrace(asked.trace);
-  if (typeof rows === 'string') throw askedWrongly(`--trace: ${rows}`);
+  const rows = asked.trace === undefined ? undefined : rowsOf(asked.trace, asked);
   const files = [common.config ?? CONFIG_FILE, ...(asked.compare === undefined ? [] : [asked.compare])];
   const sides: Side[] = [];
   for (const [index, file] of files.entries()) {
@@ -153,6 +154,17 @@ async function sim({ options: asked, common, output }: Call<typeof options>): Pr
     output.print(formatRun(results[0]!.file, results[0]!.reports[0]!));
   } else output.print(formatSummaries(results));
   return 0;
+}
+
+/** The rows of a trace, from `--from` on; drawn where the file holds distributions. */
+function rowsOf(file: string, { from = 0, for: forMs, speed = 1, seed = 1 }: Options): TraceRow[] {
+  const spanMs = forMs === undefined ? Number.POSITIVE_INFINITY : forMs * speed;
+  const rows = drawServegen(file, from, spanMs, seed) ?? readTrace(file);
+  if (typeof rows === 'string') throw askedWrongly(`--trace: ${rows}`);
+  if (from === 0 || rows[0]!.client !== undefined) return rows;
+  const left = rows.filter(({ atMs }) => atMs >= from).map((row) => ({ ...row, atMs: row.atMs - from }));
+  if (left.length === 0) throw askedWrongly(`--from: the trace ends before that`);
+  return left;
 }
 
 /** Tells the profile with which the simulated accelerator takes the times that were measured. */
@@ -222,11 +234,11 @@ function check(file: string, settings: Settings, asked: Options, rows: TraceRow[
   };
   const seen = new Set<string>();
   for (const each of [...asked.load, ...(rows ?? [])]) {
-    const key = `${each.route}\u0000${each.tenant}`;
+    const key = `${each.route}\u0000${each.tenant}\u0000${'client' in each ? each.client : ''}`;
     if (seen.has(key)) continue;
     seen.add(key);
     route(each.route ?? asked.route);
-    tenant(each.tenant ?? asked.tenant);
+    tenant(('client' in each ? tenantOf(each, settings) : each.tenant) ?? asked.tenant);
   }
   const known = new Set(asked.profile.map(({ backend }) => backend));
   for (const name of known)
@@ -275,13 +287,24 @@ function arrivalsOf(
     trafficOf({ ...part, tenant: part.tenant ?? tenant }, route, seed * 1009 + index),
   );
   if (rows) {
-    const named = tenant === undefined ? rows : rows.map((row) => ({ ...row, tenant: row.tenant ?? tenant }));
+    const named = rows.map((row) => {
+      const own = tenantOf(row, settings) ?? tenant;
+      return own === undefined ? row : { ...row, tenant: own };
+    });
     const { speed = 1, spread = 0, stream = 0 } = asked;
     parts.push(
       trafficOfTrace(named, { route, speed, spreadMs: spread, stream, seed: seed * 1009 + parts.length }),
     );
   }
   return merged(parts);
+}
+
+/** A client of a trace is the tenant of its name, where there is one. */
+function tenantOf(
+  { tenant, client }: Pick<TraceRow, 'tenant' | 'client'>,
+  { tenants }: Settings,
+): string | undefined {
+  return tenant ?? (client !== undefined && tenants && Object.hasOwn(tenants, client) ? client : undefined);
 }
 
 /** One line on the terminal, rewritten now and then. */

@@ -14,6 +14,8 @@ export interface TraceRow {
   session?: string;
   priority?: Priority;
   stream?: boolean;
+  /** Who sent it, where that is not the name of a tenant. */
+  client?: string;
 }
 
 const FILE_BYTES_MAX = 256 * 2 ** 20;

@@ -101,20 +101,21 @@ function overshot(
   rate: { amount: number; perSeconds: number },
   takes: readonly Take[],
 ): string[] {
-  // At one moment those who come take first: one that ends then may have been put out by one that came.
+  // At one moment those who come take in their order, and one that is over at once gives back before the next one comes.
+  // What ends then otherwise gives back last: it may have been put out by one that came.
   const moments = takes
-    .flatMap(({ at, takes: by, endsAt, gives }) => [
-      { at, by: -by, rank: 0 },
-      { at: endsAt, by: gives, rank: 1 },
+    .flatMap(({ at, takes: by, endsAt, gives }, index) => [
+      { at, by: -by, order: index, takes: true },
+      { at: endsAt, by: gives, order: endsAt === at ? index : takes.length, takes: false },
     ])
-    .sort((a, b) => a.at - b.at || a.rank - b.rank);
+    .sort((a, b) => a.at - b.at || a.order - b.order || Number(b.takes) - Number(a.takes));
   let level = rate.amount;
   let last = 0;
-  for (const { at, by, rank } of moments) {
+  for (const { at, by, takes: taking } of moments) {
     level = Math.min(rate.amount, level + ((at - last) / 1000) * (rate.amount / rate.perSeconds));
     last = at;
     level = Math.min(rate.amount, level + by);
-    if (rank === 0 && level < -ROUNDING * rate.amount - ROUNDING) {
+    if (taking && level < -ROUNDING * rate.amount - ROUNDING) {
       return [
         `${who} overshot its ${what} (${rate.amount} in ${rate.perSeconds} s) by ${-level} at ${at.toFixed(1)} ms`,
       ];
