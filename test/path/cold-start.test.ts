@@ -182,6 +182,17 @@ describe('a host that is idle', () => {
     );
   });
 
+  it('is woken by a copy for it, which is dropped', async () => {
+    const far = { engine: 'openai', model: 'm', endpoints: [`${NEXT}/v1`] };
+    const shadow = [{ backend: 'near', percent: 100 }];
+    const { gateway, host, woken } = world({ targets: [{ backend: 'far' }], shadow }, { far });
+    host({ state: 'idle', expectedMs: 800 });
+    const caller = gateway.chat();
+    await gateway.time.advance(20);
+    expect([caller.status, woken.length]).toEqual([200, 1]);
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
   it('is woken where it is a rung, and waited for where that is in time', async () => {
     const far = { engine: 'openai', model: 'm', endpoints: ['http://10.0.0.9:1/v1'] };
     const ladder = [{ backend: 'near' }, { answer: 'Later' }];

@@ -62,6 +62,7 @@ export class ShadowCopies {
   #send(x: Exchange, name: string): void {
     const { clock, world, buffers } = this.#deps;
     const backend = world.backends.get(name);
+    if (backend?.host?.state === 'idle') world.wakeHost(backend, x.id); // for the copies that follow
     const endpoint = this.#closed || !backend ? undefined : freeEndpoint(backend, clock.mono());
     const bytes = x.caller.body.length;
     if (!backend || !endpoint || !buffers.take(bytes)) {
