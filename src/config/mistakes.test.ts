@@ -54,6 +54,14 @@ describe('a mistake, and what its maker is told', () => {
     `);
   });
 
+  it('floors that come to more than everything', () => {
+    expect(seen('gateway: { floors: { interactive: 0.6, standard: 0.5 } }\n')).toContain(
+      'the floors together are 1.1513: more than there is to share',
+    );
+    expect(seen('gateway: { floors: { batch: 1.5 } }\n')).toContain('expected a share from 0 to 1');
+    expect(seen('gateway: { floors: { interactive: 0.5, batch: 0.4 } }\n')).toBe('no fault');
+  });
+
   it('a misspelt engine, and what else is wrong with the backend', () => {
     expect(
       seen(`backends:\n  b1:\n    engine: opnai\n    modle: m\n    endpoints: ["http://h/v1"]\n`),

@@ -41,6 +41,8 @@ export class Waiting implements Waiter, Yielder {
   #standing: Standing | undefined;
   #inQueue: QueueStanding<Yielder> | undefined;
   #since = 0;
+  /** What becomes of the one that gave it its place in the queue. */
+  #onJoined: (() => void) | undefined;
   /** What its wait was predicted to be, behind so many tokens, and its service after that. */
   #waitMs = 0;
   #aheadTokens = 0;
@@ -104,7 +106,7 @@ export class Waiting implements Waiter, Yielder {
     if (waiting.count < max) return true;
     const yielding = waiting.decide(this, this.#backend.line.floors, max);
     if (yielding) {
-      yielding.item.yield(yielding.rule, this, max);
+      this.#onJoined = yielding.item.yield(yielding.rule, this, max);
       return true;
     }
     const figures = { waiting: waiting.count, max, waitMs: told(this.#waitMs), places: this.#places };
@@ -128,6 +130,7 @@ export class Waiting implements Waiter, Yielder {
     x.leaveLine = () => this.#leave(false);
     x.scope.add(x.leaveLine);
     this.#watch();
+    this.#onJoined?.();
     // There may be room that those before it could not use.
     if (this.#backend.endpoints.some((endpoint) => endpoint.hasRoom)) world.wake(this.#backend);
   }
@@ -161,14 +164,13 @@ export class Waiting implements Waiter, Yielder {
     this.#path.plan(this.#x, this.#x.attemptsOfRung > 0);
   }
 
-  /** It gives its place in the queue to another one. */
-  yield(rule: Yielding<Yielder>['rule'], to: Yielder, max: number): void {
+  yield(rule: Yielding<Yielder>['rule'], to: Yielder, max: number): () => void {
     const x = this.#x;
     const { waiting, name } = x.route!;
     const figures = { rule, waiting: waiting.count, max, priority: x.priority, tenant: x.tenant };
     this.#leave(false);
     this.#path.step(x, 'wait', 'displaced', { ...figures, by: to.id }, `routes.${name}.queue.max`);
-    this.#turnAway('displaced', displaced(name), this.#waitMs);
+    return () => this.#turnAway('displaced', displaced(name), this.#waitMs);
   }
 
   /** Its timer: the last moment at which it could be served in time, as far as is known; after that, its deadline. */

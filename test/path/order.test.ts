@@ -9,7 +9,7 @@ import { chatAnswer, type Engine, NOTHING, type VirtualCaller, VirtualGateway } 
 
 /** Whose turn it is, who gives way, and who is told at once that it would be too late. */
 
-const [A, B] = ['http://10.0.0.1:8000', 'http://10.0.0.2:8000'];
+const [A, B, C] = ['http://10.0.0.1:8000', 'http://10.0.0.2:8000', 'http://10.0.0.3:8000'];
 const TENANTS = ['flood', 'calm', 'other'] as const;
 
 function world(more: { places?: number; endpoints?: string[]; route?: object; backends?: object } = {}) {
@@ -310,6 +310,9 @@ describe('any load', () => {
     });
   };
 
+  const engine = { engine: 'openai', model: 'm' };
+  const rungs = { none: [], answer: [{ answer: 'Busy.' }], backend: [{ backend: 'b2' }] };
+
   interface Arrival {
     tenant: string;
     rank: number;
@@ -333,36 +336,41 @@ describe('any load', () => {
       places: fc.integer({ min: 1, max: 4 }),
       both: fc.boolean(),
       max: fc.constantFrom(0, 3, 20, 100),
-      ladder: fc.boolean(),
+      rung: fc.constantFrom('none', 'answer', 'backend'),
     });
     fc.assert(
       fc.property(
         fc.array(arrival, { minLength: 1, maxLength: 120 }),
         config,
-        (arrivals, { places, both, max, ladder }) => {
+        (arrivals, { places, both, max, rung }) => {
           const { gateway, ask } = world({
             places,
             endpoints: both ? [A, B] : [A],
-            route: { queue: { max }, ...(ladder ? { ladder: [{ answer: 'Busy.' }] } : {}) },
+            route: { queue: { max }, ladder: rungs[rung as keyof typeof rungs] },
+            backends: { b2: { ...engine, endpoints: [`${C}/v1`], limits: { concurrency: 1 } } },
           });
           const floors = floorsOf([0, 0.1, 0.05, 0.02]);
-          const contested = [0, 0, 0, 0];
-          const early = [0, 0, 0, 0];
+          const work: Record<string, { contested: number[]; early: number[] }> = {
+            b1: { contested: [0, 0, 0, 0], early: [0, 0, 0, 0] },
+            b2: { contested: [0, 0, 0, 0], early: [0, 0, 0, 0] },
+          };
           const judge: Engine = (served) => {
             const [sent] = [...gateway.path.running]
               .filter((x) => x.attempt?.startedAt === gateway.time.mono())
               .slice(-1);
             const rank = rankOf(sent!.priority);
-            const work = weightOf(sent!.cost);
+            const tokens = weightOf(sent!.cost);
+            const { contested, early } = work[sent!.backend!.name]!;
             const { line } = sent!.backend!;
-            for (let at = 0; at < 4; at++) if (at === rank || line.waitingAt(at) > 0) contested[at]! += work;
+            for (let at = 0; at < 4; at++)
+              if (at === rank || line.waitingAt(at) > 0) contested[at]! += tokens;
             if (priorities.some((_, at) => at < rank && line.waitingAt(at) > 0)) {
-              early[rank]! += work;
+              early[rank]! += tokens;
               expect(early[rank]).toBeLessThanOrEqual(floors[rank]! * contested[rank]! + 1e-6);
             }
             drawn(served);
           };
-          for (const origin of [A, B]) gateway.engines.set(origin, judge);
+          for (const origin of [A, B, C]) gateway.engines.set(origin, judge);
           const callers = arrivals.map((one) => {
             gateway.time.run(one.afterMs);
             const caller = ask(one.tenant, priorities[one.rank], { max_tokens: one.tokens }, one.deadlineMs);

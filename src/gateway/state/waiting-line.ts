@@ -30,7 +30,8 @@ export interface Waiter {
 /** One that waits in a route's queue, and may have to give its place there to another. */
 export interface Yielder {
   readonly id: string;
-  yield(rule: Yielding<Yielder>['rule'], to: Yielder, max: number): void;
+  /** Leaves the queue for another one; what is given back brings it on its own way, once that one is in. */
+  yield(rule: Yielding<Yielder>['rule'], to: Yielder, max: number): () => void;
 }
 
 /** Where a waiter stands; it is given up by `leave` or `serve`. */
