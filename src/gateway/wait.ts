@@ -126,7 +126,10 @@ export class Waiting implements Waiter, Yielder {
       serviceMs: Math.round(this.#serviceMs),
     });
     this.#inQueue = x.route!.waiting.add(this, this);
-    this.#standing = this.#backend.line.join(this, this.#since);
+    const { line } = this.#backend;
+    this.#standing = line.join(this, this.#since);
+    // What passes until an endpoint has started says nothing of how fast it will be.
+    if (this.#places === 0) line.drain.pause();
     x.leaveLine = () => this.#leave(false);
     x.scope.add(x.leaveLine);
     this.#watch();

@@ -126,6 +126,7 @@ export class WaitingLine {
 
   /** Gives places to those who wait, in their order, for as long as there is room for one of their priority. */
   offer(isRoomFor: (rank: number) => boolean, now: number): void {
+    if (this.#length > 0) this.drain.contested(now, true); // it may have been paused
     if (this.#pinned.size > 0) this.#offerPinned(now);
     while (this.#length > 0 && isRoomFor(0)) {
       const forAll = isRoomFor(1);

@@ -69,6 +69,17 @@ describe('the rate at which a backend works off what waits', () => {
     expect(drain.tokensPerMs(4, now)).toBeGreaterThan(1.5);
   });
 
+  it('does not count the time in which nothing could be finished, such as a start', () => {
+    const drain = new DrainRate(4);
+    let now = busy(drain, 0, 5_000, 50, 200);
+    drain.contested(now, true);
+    drain.pause();
+    now += 10_000;
+    drain.contested(now, true);
+    now = busy(drain, now, 1_000, 50, 200);
+    expect(drain.tokensPerMs(4, now)).toBeGreaterThan(1.8);
+  });
+
   it('forgets what was measured long ago: then the places say it again', () => {
     const drain = new DrainRate(4);
     drain.contested(0, true);
