@@ -3,6 +3,7 @@ import { startLlamaServer } from '../engines/engines.ts';
 import { shared } from '../engines/provisioned.ts';
 import { backendOf, chatBody, startArmature } from '../upstream/armature.ts';
 import { ask, RawClient } from '../upstream/client.ts';
+import type { Json } from '../upstream/sse.ts';
 import { eventually } from '../upstream/waiting.ts';
 
 const llama = (root: string) =>
@@ -80,6 +81,28 @@ describe("llama.cpp's own server behind Armature", () => {
     client.leave(how);
     await eventually('no slot of the engine is busy', async () => !(await running()), 3000);
     await armature.idle();
+  });
+
+  it('tells its own load, and so does its neighbour', async () => {
+    const { armature, engine } = world();
+    const loads = async () =>
+      (await armature.admin('/api/v1/status'))
+        .json()
+        .backends.map(({ endpoints }: Json) => endpoints[0].engine);
+    const idle = { waiting: 0, running: 0, ageMs: expect.any(Number), stale: false };
+    await eventually('both are read', async () => (await loads()).every(Boolean));
+    expect(await loads()).toEqual([idle, idle]);
+    // Three for two places, and not through Armature.
+    const body = chatBody({ model: 'smollm2', stream: true, max_tokens: 1500, ignore_eos: true });
+    const clients = await Promise.all([1, 2, 3].map(() => RawClient.open(engine.port)));
+    for (const client of clients) client.request({ path: '/v1/chat/completions', body });
+    await eventually(
+      'two run and one waits',
+      async () => JSON.stringify(Object.values((await loads())[0]).slice(0, 2)) === '[1,2]',
+      10_000,
+    );
+    for (const client of clients) client.leave('reset');
+    await eventually('none is left', async () => (await loads())[0].running === 0, 10_000);
   });
 
   it("keeps the engine's own 400 and its reason", async () => {
