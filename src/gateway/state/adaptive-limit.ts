@@ -111,7 +111,7 @@ export class AdaptiveLimit {
   /** The limit in requests of usual size, not below 1. */
   get requests(): number {
     const { limit, starting } = this.#controller;
-    const requests = this.#unit === 0 ? 0 : Math.ceil(limit / this.#unit);
+    const requests = this.#unit === 0 ? 0 : Math.ceil(limit / this.#unit - 1e-6);
     return Math.max(starting ? this.#requestsFirst : 1, requests);
   }
 
@@ -173,6 +173,7 @@ export class AdaptiveLimit {
 
   /** A fresh reading of the engine's own gauges. */
   gauged(waiting: number, running: number, tokens: number, now: number): void {
+    if (this.#controller.name === 'target') return; // what may wait inside is said by the target
     if (waiting <= Math.max(1, WAITING_SHARE * running)) {
       if (this.#waitingReadings >= WAITING_READINGS) this.eager = this.#own;
       this.#waitingReadings = 0;
