@@ -23,7 +23,7 @@ export interface ScraperOptions {
 }
 
 /** Mean time between two scrapes of one page, and the longest that one may take, in milliseconds. */
-export const EVERY_MS = 1000;
+const EVERY_MS = 1000;
 const WITHIN_MS = 1000;
 /** Each comes earlier or later by up to this share, so that many never fall together. */
 const JITTER = 0.2;
