@@ -24,12 +24,15 @@ export class HostState {
   }
 
   /** Gives whether those who wait for it should think again. */
-  heard({ state, startingMs = 0, expectedMs = 0, cause }: HostReading, now: number): boolean {
-    const changed = state !== this.state || Math.abs(this.#beganAt - (now - startingMs)) > 1_000;
+  heard({ state, startingMs, expectedMs = 0, cause }: HostReading, now: number): boolean {
+    const beganAt = now - (startingMs ?? 0);
+    // One that runs is told of again whenever another changes: who waits for it keeps its turn.
+    const anew = startingMs !== undefined && Math.abs(this.#beganAt - beganAt) > 1_000;
+    const changed = state !== this.state || anew;
     this.state = state;
     this.expectedMs = expectedMs;
     this.cause = cause;
-    this.#beganAt = now - startingMs;
+    this.#beganAt = beganAt;
     this.wokenFor = undefined;
     return changed || state === 'idle';
   }
