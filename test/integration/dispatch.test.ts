@@ -84,6 +84,36 @@ describe('a shadow', () => {
     expect(await armature.stop(5_000)).toBe(0);
   });
 
+  test('of three workers keeps to its limit, and every copy is accounted for', async () => {
+    await using engine = await startEngine(chat(['answer']));
+    await using shadow = await startEngine(async (x) => {
+      await x.pause(100);
+      await chat(['thrown away'])(x);
+    });
+    await using armature = await startArmature({
+      gateway: { workers: 3 },
+      backends: { b1: backendOf(engine), next: backendOf(shadow, { limits: { concurrency: 3 } }) },
+      routes: { chat: { targets: [{ backend: 'b1' }], shadow: [{ backend: 'next', percent: 100 }] } },
+    });
+    const one = async (): Promise<number> => {
+      using client = await RawClient.open(armature.gatewayPort);
+      return (await client.request({ path: '/v1/chat/completions', body: chatBody() }).whole()).status;
+    };
+    for (let round = 0; round < 5; round++) {
+      const statuses = await Promise.all(Array.from({ length: 12 }, one));
+      expect(new Set(statuses)).toEqual(new Set([200]));
+    }
+    const copies = (outcome: string) => armature.metric('armature_shadow_total', { outcome });
+    await eventually(
+      'all copies are over',
+      async () => (await copies('ok')) + (await copies('dropped')) === 60,
+    );
+    expect(await copies('ok')).toBe(shadow.posts.length);
+    expect(shadow.posts.length).toBeGreaterThan(0);
+    expect(shadow.peak).toBeLessThanOrEqual(3);
+    await armature.idle();
+  });
+
   test('goes on when the caller leaves, fails by itself, and is asked once', async () => {
     await using engine = await startEngine(never);
     await using shadow = await startEngine(never);

@@ -36,11 +36,6 @@ export class ShadowCopies {
     this.#deps = deps;
   }
 
-  /** Copies on their way. */
-  get size(): number {
-    return this.#running.size;
-  }
-
   /** To be called when a request of a route that has shadows was sent for the first time. */
   copy(x: Exchange): void {
     const call = x.call!;
