@@ -28,13 +28,10 @@ test('a list is read in the order of the endpoints', () => {
   ]);
 });
 
-test("one page is that of the endpoint where it lies, or of all together; the others' are where engines usually have them", () => {
-  expect(targetsOf({ b: backend({ gauges: 'http://10.0.0.5:8000/metrics' }) })).toEqual([
-    ['http://10.0.0.5:8000/metrics', true, {}, `b|${A}`],
-  ]);
-  expect(targetsOf({ b: backend({ engine: 'vllm', gauges: 'http://10.0.0.5:8000/metrics' }) })).toEqual([
-    ['http://10.0.0.5:8000/metrics', true, {}, `b|${A}`],
-    ['http://10.0.0.6:8000/metrics', false, {}, `b|${B}`],
+test('one page says where each endpoint has its own, or is of all together', () => {
+  expect(targetsOf({ b: backend({ gauges: 'http://10.0.0.5:8000/own/metrics' }) })).toEqual([
+    ['http://10.0.0.5:8000/own/metrics', true, {}, `b|${A}`],
+    ['http://10.0.0.6:8000/own/metrics', false, {}, `b|${B}`],
   ]);
   expect(targetsOf({ b: backend({ gauges: 'http://watch:9090/m' }) })).toEqual([
     ['http://watch:9090/m', true, {}, `b|${A} of 2`, `b|${B} of 2`],

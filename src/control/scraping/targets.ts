@@ -68,8 +68,8 @@ interface FoundPage {
 }
 
 /**
- * Of a list, the page in the endpoint's place. One page for several endpoints is that of the endpoint at whose address it
- * lies; one that lies elsewhere tells of them all together.
+ * Of a list, the page in the endpoint's place. One page for several endpoints that lies at one of them says where each has
+ * its own, since they are alike; one that lies elsewhere tells of them all together.
  */
 function writtenPage(
   backend: BackendSettings,
@@ -80,10 +80,12 @@ function writtenPage(
   if (!written) return undefined;
   if (written.length > 1) return { url: written[at]!, written: true, sharedBy: 1 };
   const url = written[0]!;
-  const { origin } = new URL(url);
-  const owners = addresses.filter((address) => new URL(address).origin === origin);
-  if (owners.length === 0) return { url, written: true, sharedBy: addresses.length };
-  return owners.includes(addresses[at]!) ? { url, written: true, sharedBy: owners.length } : undefined;
+  const { origin, pathname, search } = new URL(url);
+  const origins = addresses.map((address) => new URL(address).origin);
+  if (!origins.includes(origin)) return { url, written: true, sharedBy: addresses.length };
+  const own = origins[at]!;
+  const sharedBy = origins.filter((each) => each === own).length;
+  return { url: `${own}${pathname}${search}`, written: own === origin, sharedBy };
 }
 
 function usualPage(backend: BackendSettings, endpoint: string): FoundPage | undefined {
