@@ -139,9 +139,19 @@ export class SimulatedGateway {
     return endpoints.map(({ address }) => this.#engineAt(new URL(address).origin));
   }
 
+  /** Timers that are set, the simulation's own left out. */
+  get timers(): number {
+    return this.time.pending - (this.#options.gauges === false ? 0 : 1);
+  }
+
   /** What is taken now: all zero when nothing is asked. */
-  get taken(): Record<'running' | 'slots' | 'tokens' | 'waiting' | 'bytes' | 'atEngines', number> {
+  get taken(): Record<
+    'running' | 'slots' | 'quotaSlots' | 'tokens' | 'waiting' | 'bytes' | 'atEngines',
+    number
+  > {
     const { world, path, buffers } = this.gateway;
+    let quotaSlots = 0;
+    for (const used of Object.values(world.quotas.state?.slots ?? {})) quotaSlots += used;
     let waiting = 0;
     for (const backend of world.backends.values()) waiting += backend.line.length;
     let slots = 0;
@@ -152,7 +162,7 @@ export class SimulatedGateway {
     }
     let atEngines = 0;
     for (const engine of this.engines.values()) atEngines += engine.inflight;
-    return { running: path.running.size, slots, tokens, waiting, bytes: buffers.held, atEngines };
+    return { running: path.running.size, slots, quotaSlots, tokens, waiting, bytes: buffers.held, atEngines };
   }
 
   /** Control's part: the gauges of engines that have some, once a second. */

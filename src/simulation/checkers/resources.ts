@@ -3,9 +3,11 @@ import type { SimulatedGateway } from '../gateway.ts';
 /** Figures that are reckoned with fractions may differ so much from what they are. */
 const ROUNDING = 1e-6;
 
-/** When nothing is asked, nothing is taken: places, tokens, queue places, buffers, places of limits, timers. */
+/** When nothing is asked, nothing is taken: places, tokens, queue places, buffers, slots of quotas, timers. */
 export function checkNothingTaken(gateway: SimulatedGateway): string[] {
-  const left = Object.entries(gateway.taken).filter(([, value]) => Math.abs(value) > ROUNDING);
+  const left = Object.entries({ ...gateway.taken, timers: gateway.timers }).filter(
+    ([, value]) => Math.abs(value) > ROUNDING,
+  );
   return left.map(([what, value]) => `${what}: ${value} left behind`);
 }
 
