@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { HostState } from './host-state.ts';
 
-it('lets those who wait for a host that runs keep their turn when it is told of again', () => {
+it('lets those who wait for a host that runs keep their turn, also when it is told of again', () => {
   const host = new HostState(0);
-  expect(host.heard({ state: 'running' }, 1_000)).toBe(true);
+  expect(host.heard({ state: 'running' }, 1_000)).toBe(false);
   expect(host.heard({ state: 'running' }, 60_000)).toBe(false);
 });
 

@@ -26,7 +26,7 @@ export class HostState {
   /** Gives whether those who wait for it should think again. */
   heard({ state, startingMs, expectedMs = 0, cause }: HostReading, now: number): boolean {
     const beganAt = now - (startingMs ?? 0);
-    // One that runs is told of again whenever another changes: who waits for it keeps its turn.
+    // Who waits for one that runs, or has come to, keeps its turn.
     const anew = startingMs !== undefined && Math.abs(this.#beganAt - beganAt) > 1_000;
     const changed = state !== this.state || anew;
     this.state = state;
@@ -34,7 +34,7 @@ export class HostState {
     this.cause = cause;
     this.#beganAt = beganAt;
     this.wokenFor = undefined;
-    return changed || state === 'idle';
+    return state !== 'running' && (changed || state === 'idle');
   }
 
   /** A connection to it was refused, or broke off: gives for how long that is taken to mean that it is gone, where that is news. */
