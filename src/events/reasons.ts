@@ -28,11 +28,11 @@ export const REASONS = {
   // Admission and waiting
   admitted: 'Admitted as {priority}, to be answered within {deadlineMs}[; its session is {session}].',
   'queue-full':
-    'No place was free[: {places} were taken], and {waiting} requests waited already; {max} may, and none of them had less right to its place[; it would have waited {waitMs}].',
+    'No place was free[ of {places}], and the queue was full: {waiting} waited, at most {max} may, and none of them had less right to its place[; it would have waited {waitMs}].',
   'would-miss-deadline':
-    'No place was free for it: {places} were taken, and {waiting} requests waited; {aheadTokens} tokens went before it, at {tokensPerSecond} a second: {waitMs} of waiting and {serviceMs} until its answer did not fit into {leftMs}.',
+    'No place was free of {places}, and {waiting} waited: {aheadTokens} tokens went before it, and then one more place had to come free, at {tokensPerSecond} tokens a second. {waitMs} of waiting and {serviceMs} until its answer did not fit into the {leftMs} left.',
   displaced:
-    'With {waiting} of {max} waiting it gave its place in the queue to {by} ({rule}); it was of {tenant}, as {priority}.',
+    'With {waiting} of {max} waiting it gave its place in the queue to {by}, as {rule}; it was of {tenant}, as {priority}.',
   'lower-priority': 'Of the priorities with more than their floor of the queue, the lowest gives way.',
   'tenant-over-share': 'The tenant with the most waiting for its share gives way.',
   'priority-under-floor': 'A priority with less than its floor of the queue is given a place.',
@@ -40,7 +40,7 @@ export const REASONS = {
     '{leftMs} of its deadline were left, and an answer takes {serviceMs}: it was not sent any more[; its wait had been predicted at {predictedMs}][, {waiting} others waited].',
   fits: 'Its turn was expected after {waitMs} and its answer {serviceMs} later, within the {leftMs} that were left.',
   waits:
-    'No place was free: it waits, behind {aheadTokens} tokens of those who go first[; predicted: {waitMs}, and {serviceMs} until its answer].',
+    'No place was free: it waits, behind {aheadTokens} tokens of those who go first[; predicted: {waitMs} of waiting, and {serviceMs} until its answer].',
   floor: 'A lower priority had had less than its floor of {floor}: {owedTokens} tokens were due to it.',
   waited: 'Waited {waitedMs} for a place, as {priority}.',
   'quota-granted': 'The limit had room for it.',
@@ -81,17 +81,17 @@ export const REASONS = {
   trial: 'Sent to {endpoint} of {backend} to try whether it is well again, attempt {attempt}.',
 
   // The ladder
-  'other-backend': 'Down the ladder: rung {rung}, the backend {backend}[, as it was: {for}].',
-  'fixed-answer': 'Down the ladder: rung {rung}, a fixed answer[, as it was: {for}].',
+  'other-backend': 'Down the ladder: rung {rung}, the backend {backend}[, as {for}].',
+  'fixed-answer': 'Down the ladder: rung {rung}, a fixed answer[, as {for}].',
   'shorter-answer':
-    'Down the ladder: rung {rung}, an answer of at most {tokensMax} tokens from the same targets[, as it was: {for}].',
+    'Down the ladder: rung {rung}, an answer of at most {tokensMax} tokens from the same targets[, as {for}].',
   'rung-held':
-    'Straight to rung {rung}, where requests of this priority are held[ for {dwellLeftMs} at least]: {waiting} waited, {used} of {places} places were taken, and full answers would take {inFull}.',
+    'Straight to rung {rung}, where requests of this priority are held[ for {dwellLeftMs} at least]: {waiting} waited, {used} of {places} places were taken, and full answers would take {inFull} of them.',
   'full-tried':
-    'Requests of this priority climb from rung {rung} to see whether full answers fit: nobody waited, {used} of {places} places were taken, though full answers would take {inFull} if they came as often.',
+    'Requests of this priority climb from rung {rung} to see whether full answers fit: nobody waited, {used} of {places} places were taken, though full answers would take {inFull} of them if they came as often.',
   'rung-not-held': 'Requests of this priority are not held at a rung.',
   'rung-left':
-    'Requests of this priority climb from rung {rung} to full answers: nobody waited, {used} of {places} places were taken, and full answers would take {inFull}.',
+    'Requests of this priority climb from rung {rung} to full answers: nobody waited, {used} of {places} places were taken, and full answers would take {inFull} of them.',
   'cached-answer':
     'Down the ladder: rung {rung}, an answer that {backend} gave {ageMs} before to the same request.',
 
@@ -109,7 +109,7 @@ export const REASONS = {
 
   // How the answer ended
   committed: 'The answer began: from here on the caller has a part of it.',
-  answered: 'The answer was whole[: {bytes} bytes].',
+  answered: 'The answer was whole[: {bytes}].',
   'deadline-passed': 'The deadline of {deadlineMs} passed[ after {attempts} attempts].',
   'caller-left': 'The caller left before its answer was whole.',
 
@@ -154,9 +154,9 @@ export const REASONS = {
   'not-http': '{endpoint} answered something that is not HTTP.',
   'tls-failed': 'No trusted connection to {endpoint} came about.',
   'engine-refused': 'The engine refused the request[ with {status}]; its answer was passed on.',
-  'engine-busy': '{endpoint} asked to be left alone[ for {coolMs}].',
+  'engine-busy': '{endpoint} asked to be left alone[ for {coolMs}][: it answered {status}].',
   'credentials-refused': "{endpoint} refused Armature's own credentials.",
-  'engine-failed': '{endpoint} failed[ after {tookMs}].',
+  'engine-failed': '{endpoint} failed[ with status {status}][ after {tookMs}].',
   'error-event': 'The engine told of an error[ of its own at {endpoint}][ after {tookMs}].',
   'first-byte-timeout': '{endpoint} sent nothing within the time for its first byte[: {tookMs}].',
   'idle-timeout': 'The engine fell silent for longer than it may[, {tookMs} after it was asked].',
@@ -207,3 +207,18 @@ export const REASONS = {
   'events-dropped': '{count} events were dropped: {reason}.',
   'events-lost': '{count} events were lost while the ledger could not be written.',
 } as const satisfies Record<string, string>;
+
+/** Codes as parts of other sentences: what brought a request down the ladder, and by which rule one gave way. */
+export const IN_SHORT: Readonly<Record<string, string>> = {
+  'would-miss-deadline': 'its turn would have come too late',
+  'queue-full': 'the queue was full',
+  displaced: 'its place in the queue went to another',
+  'too-late-to-serve': 'its turn came too late',
+  overloaded: 'there was no room',
+  backend_unavailable: 'no endpoint could be used',
+  backend_error: 'the engine failed',
+  deadline_exceeded: 'no answer came in time',
+  'lower-priority': 'the lowest priority with more than its floor of the queue gives way',
+  'tenant-over-share': 'the tenant with the most waiting for its share gives way',
+  'priority-under-floor': 'a priority with less than its floor of the queue is given a place',
+};

@@ -19,6 +19,13 @@ test('leaves out a part whose figures are missing', () => {
   );
 });
 
+test('tells a code within a sentence in words', () => {
+  expect(inWords('fixed-answer', { rung: 1, for: 'queue-full' })).toBe(
+    'Down the ladder: rung 1, a fixed answer, as the queue was full.',
+  );
+  expect(inWords('fixed-answer', { rung: 1, for: 'moon-full' })).toContain(', as moon-full.');
+});
+
 test('tells a code without a sentence as it is, with its figures', () => {
   expect(inWords('moon-full', { phase: 1, tides: null })).toBe('moon-full (phase 1, tides null)');
   expect(inWords('toString', {})).toBe('toString');

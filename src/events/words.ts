@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode } from '../kernel/errors.ts';
 import { formatDuration, formatSize } from '../kernel/units.ts';
-import { REASONS } from './reasons.ts';
+import { IN_SHORT, REASONS } from './reasons.ts';
 
 /**
  * Puts a reason into words. Figures stand in braces in its sentence; a part in brackets is left out where one of its
@@ -44,6 +44,8 @@ function shown(name: string, value: unknown): string {
     if (/(^bytes|Bytes)$/.test(name)) return formatSize(value);
     return String(value);
   }
+  if ((name === 'for' || name === 'rule') && typeof value === 'string' && Object.hasOwn(IN_SHORT, value))
+    return IN_SHORT[value]!;
   if (Array.isArray(value)) return value.map((item) => shown('', item)).join(', ');
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 }

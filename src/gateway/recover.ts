@@ -21,6 +21,7 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
     endpoint: attempt.endpoint.address,
     attempt: attempt.number,
     tookMs: Math.round(clock.mono() - attempt.startedAt),
+    ...(failed.status === undefined ? {} : { status: failed.status }),
     ...(failed.coolMs === undefined ? {} : { coolMs: failed.coolMs }),
   });
   if (failed.kept) {

@@ -8,6 +8,8 @@ import { retryAfterMs } from './retry-after.ts';
 export interface AttemptFailure {
   /** Code of the reason, such as `connection-refused`. */
   code: string;
+  /** What the engine answered, where it did. */
+  status?: number;
   /** Nothing reached the engine: another endpoint costs no budget. */
   unsent: boolean;
   /** A reused connection died before one byte of answer: a fresh one costs no budget. */
@@ -67,7 +69,7 @@ export function fromStatus(
   dialect: Pick<Dialect, 'badInputStatuses' | 'badInputMessage'> = {},
   wallMs = 0,
 ): AttemptFailure {
-  const base = { unsent: false, stale: false, retryable: false, counts: false };
+  const base = { status, unsent: false, stale: false, retryable: false, counts: false };
   if (KEPT_STATUSES.has(status) || blamesInput(dialect, status, body)) {
     const kept = status >= 500 ? 400 : status;
     const code =
