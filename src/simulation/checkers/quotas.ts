@@ -101,12 +101,12 @@ function overshot(
   rate: { amount: number; perSeconds: number },
   takes: readonly Take[],
 ): string[] {
-  // At one moment those who come take in their order, and one that is over at once gives back before the next one comes.
-  // What ends then otherwise gives back last: it may have been put out by one that came.
+  // At one moment what ends gives back first; then those who come take in their order, and one that is over at once gives
+  // back before the next one comes.
   const moments = takes
     .flatMap(({ at, takes: by, endsAt, gives }, index) => [
       { at, by: -by, order: index, takes: true },
-      { at: endsAt, by: gives, order: endsAt === at ? index : takes.length, takes: false },
+      { at: endsAt, by: gives, order: endsAt === at ? index : -1, takes: false },
     ])
     .sort((a, b) => a.at - b.at || a.order - b.order || Number(b.takes) - Number(a.takes));
   let level = rate.amount;

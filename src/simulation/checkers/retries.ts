@@ -26,10 +26,12 @@ export function checkRetries(
     if (!book) continue;
     book.came++;
     came++;
+    // Who shares what went upstream for several has its steps too: they are counted once, where they are known to be.
+    const shares = steps.some(({ code }) => code === 'single-flight' || code === 'batched');
     for (const { code } of steps) {
-      if (code === 'retry-granted') book.retries++;
-      else if (code === 'hedge-granted') book.hedges++;
-      else if (code === 'hedge-without-place') book.hedges--;
+      if (code === 'retry-granted') book.retries += shares ? 0 : 1;
+      else if (code === 'hedge-granted') book.hedges += shares ? 0 : 1;
+      else if (code === 'hedge-without-place') book.hedges -= shares ? 0 : 1;
       else if (code === 'other-backend' || code === 'trial' || code === 'connection-lost') more++;
     }
   }
