@@ -77,6 +77,12 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   checkListeners(settings, findings);
   for (const [name, backend] of Object.entries(settings.backends)) {
     if ('endpoints' in backend) checkRemote(backend, ['backends', name], findings);
+    const { adaptive, firstToken } = backend.limits;
+    if (adaptive === 'target' && firstToken === undefined) {
+      const message = 'a limit that goes by a target needs one';
+      const hint = 'give limits.firstToken, such as 500ms, or leave adaptive away';
+      findings.fault('contradiction', ['backends', name, 'limits', 'adaptive'], message, { hint });
+    }
   }
   checkRoutes(settings, findings);
   checkAnswers(settings, findings);

@@ -54,6 +54,15 @@ describe('a mistake, and what its maker is told', () => {
     `);
   });
 
+  it('a limit by a target that is not given', () => {
+    const limits = (text: string) => seen(BACKEND.replace('model: m', `model: m, limits: ${text}`));
+    expect(limits('{ adaptive: target }')).toContain(
+      'backends.b1.limits.adaptive: a limit that goes by a target needs one',
+    );
+    expect(limits('{ adaptive: target, firstToken: 500ms }')).toBe('no fault');
+    expect(limits('{ adaptive: fastest }')).toContain('expected knee, target, gradient2, vegas, aimd or off');
+  });
+
   it('floors that come to more than everything', () => {
     expect(seen('gateway: { floors: { interactive: 0.6, standard: 0.5 } }\n')).toContain(
       'the floors together are 1.1513: more than there is to share',

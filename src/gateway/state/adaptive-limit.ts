@@ -41,7 +41,10 @@ export interface Sent {
 
 /** The adaptive limit of one endpoint for one worker: feeds a controller with answers made comparable. */
 export class AdaptiveLimit {
-  readonly #controller: LimitController;
+  #controller: LimitController;
+  /** What goes by first tokens, where that says nothing of whole answers; and what stands in for it then. */
+  readonly #byFirst: LimitController | undefined;
+  #byWhole: LimitController | undefined;
   readonly #firstTokenMs: number | undefined;
   readonly #own: boolean;
   readonly #first = new SizeFloors();
@@ -78,6 +81,7 @@ export class AdaptiveLimit {
 
   constructor(name: ControllerName, firstTokenMs: number | undefined) {
     this.#controller = limitController(name);
+    if (name === 'target') this.#byFirst = this.#controller;
     this.#firstTokenMs = firstTokenMs;
     this.#own = name === 'knee' || name === 'target';
     this.eager = this.#own;
@@ -129,6 +133,7 @@ export class AdaptiveLimit {
     const floor = this.#first.observe(latency, tokensIn, now);
     if (this.#firstSentAt === 0) this.#firstSentAt = sent.startedAt;
     this.#streamAt = now;
+    if (this.#byFirst) this.#controller = this.#byFirst;
     if (!this.eager) this.eager = this.#own && now - this.#droppedAt > HUMBLE_MS;
     const held = Math.max(1e-3, this.#totalMs ?? Math.max(now - this.#firstSentAt, STREAM_FIRSTS * latency));
     const allowed = this.#firstTokenMs ?? Math.min(STREAM_SHARE * deadlineMs, this.#relative(floor));
@@ -144,6 +149,7 @@ export class AdaptiveLimit {
   /** A whole answer has come. Sizes in tokens; of tensors, bytes in and one out. */
   whole(sent: Sent, sizeIn: number, sizeOut: number, deadlineMs: number, capped: boolean, now: number): void {
     if (now - this.#streamAt < STREAMS_MS) return;
+    if (this.#byFirst) this.#controller = this.#byWhole ??= limitController('knee');
     const latency = Math.max(now - sent.startedAt, 1e-3);
     const usual = this.#whole.observe(latency, sizeIn, sizeOut);
     const longer = usual > 0 ? latency / usual : 1;
