@@ -1,5 +1,4 @@
 import type { Failure } from '../kernel/errors.ts';
-import { rankOf } from '../kernel/priorities.ts';
 import { openaiErrorEvent } from '../protocols/openai/errors.ts';
 import type { UpstreamHeaders } from './contracts.ts';
 import { serviceKind, serviceSize } from './cost.ts';
@@ -46,7 +45,8 @@ export class Delivery implements AttemptHost {
     if (backend.host) backend.host.usedAt = this.#path.deps.clock.mono();
     endpoint.give(attempt.tokens, this.#begun);
     const now = this.#path.deps.clock.mono();
-    backend.line.drain.finished(rankOf(this.#x.priority), attempt.tokens, now - attempt.startedAt, now);
+    backend.line.kept.ended(this.#x.tenant);
+    backend.line.drain.finished(this.#x.rank, attempt.tokens, now - attempt.startedAt, now);
     world.forgetIfIdle(endpoint);
     const present = world.backends.get(backend.name);
     if (present && present.line.length > 0) world.wake(present);

@@ -1,7 +1,7 @@
 import type { Outcome, Step } from '../events/contracts.ts';
 import type { Bagged } from '../kernel/bag.ts';
 import type { Failure } from '../kernel/errors.ts';
-import type { Priority } from '../kernel/priorities.ts';
+import { type Priority, rankOf } from '../kernel/priorities.ts';
 import { Scope } from '../kernel/scope.ts';
 import type { TimerHandle } from '../kernel/timers.ts';
 import type { Snapshot } from '../links/messages.ts';
@@ -32,6 +32,10 @@ export class Exchange implements Bagged {
 
   tenant = '';
   priority: Priority = 'standard';
+  /** Place of its priority, 0 the highest. */
+  rank = rankOf('standard');
+  /** Its tenant's weight against others. */
+  share = 1;
   /** What it was admitted on. */
   snapshot: Snapshot | undefined;
   /** What its targets were last looked up in. */

@@ -1,4 +1,3 @@
-import { rankOf } from '../kernel/priorities.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Reason } from '../policies/contracts.ts';
 import { leastCostOfTwo, readOf } from '../policies/least-cost-of-two/index.ts';
@@ -58,14 +57,13 @@ function planFirst(x: Exchange, backend: Backend, deps: PlanDeps, now: number): 
   return endpoint ? { kind: 'go', backend, endpoint, fresh: false } : { kind: 'wait', backend };
 }
 
-/** Whether there is room that is not for it: others wait for it already, or it is kept for critical requests. */
+/** Whether there is room that is not for it: others wait for it already, or it is kept for others. */
 function isKeptBack(x: Exchange, backend: Backend, usable: readonly Endpoint[], now: number): boolean {
   const { line } = backend;
-  const critical = x.priority === 'critical';
-  if (critical) line.kept.seen(now);
-  if (line.length === 0 && (critical || !line.kept.inForce(now))) return false;
+  line.kept.seen(x, now);
+  if (line.length === 0 && !line.kept.inForce(now)) return false;
   if (!usable.some((endpoint) => endpoint.hasRoom)) return false;
-  return line.length > 0 || !isRoomFor(rankOf(x.priority), backend, now);
+  return line.length > 0 || !isRoomFor(x, backend, now);
 }
 
 /** The backend's own list where all of it can be used: no copy for the usual case. */

@@ -58,7 +58,7 @@ export class Waiting implements Waiter, Yielder {
     this.id = x.id;
     this.rank = rankOf(x.priority);
     this.tenant = x.tenant;
-    this.share = path.deps.world.tenants?.get(x.tenant)?.share ?? 1;
+    this.share = x.share;
     this.work = weightOf(x.cost);
     this.only = x.only;
   }
@@ -69,7 +69,7 @@ export class Waiting implements Waiter, Yielder {
     const x = this.#x;
     const { line, endpoints } = this.#backend;
     const now = path.deps.clock.mono();
-    if (isRoomFor(this.rank, this.#backend, now)) return true;
+    if (isRoomFor(this, this.#backend, now)) return true;
     let places = 0;
     for (const endpoint of endpoints) if (endpoint.waitMs(now) === 0) places += endpoint.inflight;
     // It waits for a start, whose time has been judged already, or for a first unit of other workers.

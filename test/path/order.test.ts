@@ -138,9 +138,45 @@ describe('the last places', () => {
 
   it("are nobody's own where there are too few to go round", () => {
     const { gateway, ask } = world({ places: 31 });
-    ask('calm', 'critical');
+    ask('flood', 'critical');
     for (let i = 0; i < 40; i++) ask('flood');
     expect([...gateway.world.endpoints.values()][0]!.inflight).toBe(31);
+  });
+
+  it('are found free by a tenant that has less than its share, beside one that floods', async () => {
+    const { gateway, ask } = world({ places: 16, route: { queue: { max: 64 } } });
+    gateway.engines.set(A, chatAnswer('x', 100));
+    ask('calm');
+    const tookMs: number[] = [];
+    for (let at = 0; at < 500; at++) {
+      for (let i = 0; i < 10; i++) ask('flood');
+      if (at % 13 === 12) {
+        const since = gateway.time.mono();
+        const calm = ask('calm');
+        calm.whenClosed(() => tookMs.push(gateway.time.mono() - since));
+      }
+      await gateway.time.advance(10);
+    }
+    // All places of the flood come free together, each 100 ms: nobody has to wait for that.
+    expect(tookMs.length).toBeGreaterThan(35);
+    expect(Math.max(...tookMs)).toBeLessThan(110);
+    expect([...gateway.world.endpoints.values()][0]!.inflight).toBeGreaterThanOrEqual(15);
+    await gateway.time.advance(30_000);
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
+  it('are for everybody again once there is one tenant only', async () => {
+    const { gateway, ask } = world({ places: 16 });
+    gateway.engines.set(A, chatAnswer('x', 100));
+    ask('calm');
+    const inflight = () => [...gateway.world.endpoints.values()][0]!.inflight;
+    for (let i = 0; i < 40; i++) ask('flood');
+    expect(inflight()).toBe(15);
+    await gateway.time.advance(100);
+    expect(inflight()).toBe(15);
+    await gateway.time.advance(10_000);
+    for (let i = 0; i < 40; i++) ask('flood');
+    expect(inflight()).toBe(16);
   });
 });
 

@@ -32,6 +32,7 @@ export function prepare(
   if (trial && wasOpen === 'open') watch.changed(endpoint, x.id);
   if (isPinned(x)) x.only = endpoint; // another one may have another version under that number
   x.tried.push(endpoint);
+  backend.line.kept.began(x.tenant, x.share);
   x.attempts++;
   x.attemptsOfRung++;
   path.step(x, 'attempt', trial ? 'trial' : fresh ? 'sent-on-fresh-connection' : 'sent', {

@@ -5,18 +5,13 @@ import type { Yielding } from '../../policies/displacement/index.ts';
 import { FairQueue, type Place } from '../../policies/fair-queue/index.ts';
 import { floorsOf, PriorityFloors } from '../../policies/priority-floors/index.ts';
 import type { Endpoint } from './endpoint.ts';
-import { KeptPlaces } from './room.ts';
+import { type Claim, KeptPlaces } from './room.ts';
 
 /** How a waiter took its turn: it has its place, it waits for it no more, or there is none for it yet. */
 export type Turn = 'taken' | 'left' | 'none';
 
 /** A request that waits for a place at an endpoint of one backend. */
-export interface Waiter {
-  /** Place of its priority, 0 the highest. */
-  readonly rank: number;
-  readonly tenant: string;
-  /** Its tenant's weight against others of its priority. */
-  readonly share: number;
+export interface Waiter extends Claim {
   /** Tokens that it counts for. */
   readonly work: number;
   /** The one endpoint that can serve it, where its state lies there. */
@@ -53,6 +48,8 @@ const PARKED_MS_MAX = 1_000;
 const HOLDS_EVERYBODY = 4;
 
 const RANKS = priorities.length;
+/** Whom no place is kept from. */
+const ANYBODY: Claim = { rank: 0, tenant: '', share: 1 };
 
 /**
  * Who waits for one backend, and whose turn it is: by priority with floors, within a priority fair between tenants by
@@ -124,17 +121,17 @@ export class WaitingLine {
     this.#gone(standing, now);
   }
 
-  /** Gives places to those who wait, in their order, for as long as there is room for one of their priority. */
-  offer(isRoomFor: (rank: number) => boolean, now: number): void {
+  /** Gives places to those who wait, in their order, for as long as there is room for them. */
+  offer(isRoomFor: (claim: Claim) => boolean, now: number): void {
     if (this.#length > 0) this.drain.contested(now, true); // it may have been paused
     if (this.#pinned.size > 0) this.#offerPinned(now);
-    while (this.#length > 0 && isRoomFor(0)) {
-      const forAll = isRoomFor(1);
+    while (this.#length > 0 && isRoomFor(ANYBODY)) {
+      const keeps = this.kept.inForce(now);
       const large = this.#large.first?.item;
       const held = large === undefined ? 0 : this.#heldUp(large, now);
       if (
         large &&
-        (forAll || large.waiter.rank === 0) &&
+        (!keeps || isRoomFor(large.waiter)) &&
         this.#mayGo(large, held) &&
         large.waiter.onTurn() !== 'none'
       )
@@ -143,7 +140,7 @@ export class WaitingLine {
       if (this.#large.length >= STEPPED_OVER_MAX || held >= HOLDS_EVERYBODY) return;
       this.#readHeads();
       if (large && held >= 1) this.#heads.fill(0, large.waiter.rank);
-      if (!forAll) this.#heads.fill(0, 1);
+      if (keeps) this.#passOverOthers(isRoomFor);
       const rank = this.#order.choose(this.#heads);
       if (rank < 0) return;
       const standing = this.#queues[rank]!.first!.item;
@@ -229,6 +226,13 @@ export class WaitingLine {
   /** How many times over the one that was stepped over has waited its bound out. */
   #heldUp({ parkedAt, passedBy }: Standing, now: number): number {
     return Math.max(passedBy / PASSED_BY_MAX, (now - parkedAt) / PARKED_MS_MAX);
+  }
+
+  /** Those whose turn it would be, but whom the places that are left are not for. */
+  #passOverOthers(isRoomFor: (claim: Claim) => boolean): void {
+    for (let rank = 1; rank < RANKS; rank++) {
+      if (this.#heads[rank]! > 0 && !isRoomFor(this.#queues[rank]!.first!.item.waiter)) this.#heads[rank] = 0;
+    }
   }
 
   #readHeads(): void {

@@ -252,7 +252,7 @@ export class World {
       for (const waiter of line.clear()) waiter.onHopeless();
       return;
     }
-    line.offer((rank) => isRoomFor(rank, backend, now), now);
+    line.offer((claim) => isRoomFor(claim, backend, now), now);
     if (line.length === 0) return;
     // They came before the endpoint did: nobody has asked for units of it yet.
     for (const { key } of usable) if (leases.held(key) === 0) leases.want(key, line.length);
