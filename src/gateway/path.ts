@@ -191,7 +191,7 @@ export class Path {
     } else this.plan(x, false);
   }
 
-  /** No endpoint can be used now: the next rung, or a refusal that says when to come again. */
+  /** No endpoint can be used now: a host that is starting, the next rung, or a refusal that says when to come again. */
   nowhere(x: Exchange): void {
     const awaited = awaitedStart(this, x);
     if (awaited) {

@@ -156,7 +156,7 @@ export type HostToControl = Hello & {
   fetching?: true;
   /** Milliseconds since the process began, without those for which it fetched files. */
   upMs: number;
-  /** Milliseconds from then until it served, once it does. */
+  /** How many those were when it came to serve, once it does. */
   tookMs?: number;
   /** It was told to leave, and lets what runs finish. */
   leaving?: true;
