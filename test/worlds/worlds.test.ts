@@ -8,7 +8,7 @@ import { planWorld } from './world.ts';
  */
 const COUNT = Number(process.env['ARMATURE_WORLDS'] ?? 300);
 const FROM = Number(process.env['ARMATURE_WORLDS_FROM'] ?? 1);
-const CHUNK = 50;
+const CHUNK = 20;
 
 describe('whatever happens', () => {
   for (let from = FROM; from < FROM + COUNT; from += CHUNK) {
