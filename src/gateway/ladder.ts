@@ -8,7 +8,7 @@ import { speaks } from './state/world.ts';
 
 /** Walks down the ladder to the next rung that can answer; where there is none, the caller is told the failure. */
 export function descend(path: Path, x: Exchange): void {
-  const { clock, metrics, world } = path.deps;
+  const { clock, metrics } = path.deps;
   const call = x.call!;
   const route = x.route!;
   const ladder =
@@ -32,21 +32,7 @@ export function descend(path: Path, x: Exchange): void {
     }
     if ('cached' in rung && path.deps.answers.stale(path, x, at, rung.cached.staleMax)) return;
     if ('output' in rung && answerShorter(path, x, at, rung.output.tokensMax, now)) return;
-    if ('backend' in rung && now < x.deadlineAt) {
-      const backend = world.backends.get(rung.backend);
-      if (!backend || !speaks(backend, call.protocol)) continue;
-      const usable = backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && endpoint.hasRoom);
-      if (!usable && !isAwaited(path, x, backend, now)) continue;
-      x.rung = at;
-      x.degraded = 'backend';
-      if (x.outputTokensMax !== undefined) inFull(x);
-      x.targets = [{ name: backend.name, weight: 1, backend }];
-      x.attemptsOfRung = 0;
-      x.backend = undefined;
-      path.step(x, 'rung', 'other-backend', { rung: at, backend: backend.name, ...why(x) }, settingOf(x, at));
-      path.plan(x, false);
-      return;
-    }
+    if ('backend' in rung && toBackend(path, x, at, rung.backend, now)) return;
   }
   x.degraded = undefined;
   const failure = x.failure!;
@@ -58,9 +44,26 @@ export function descend(path: Path, x: Exchange): void {
   );
 }
 
+/** Another backend, where it has room now or will soon. */
+function toBackend(path: Path, x: Exchange, at: number, name: string, now: number): boolean {
+  const backend = path.deps.world.backends.get(name);
+  if (now >= x.deadlineAt || !backend || !speaks(backend, x.call!.protocol)) return false;
+  const usable = backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && endpoint.hasRoom);
+  if (!usable && !isAwaited(path, x, backend, now)) return false;
+  x.rung = at;
+  x.degraded = 'backend';
+  if (x.outputTokensMax !== undefined) inFull(x);
+  x.targets = [{ name: backend.name, weight: 1, backend }];
+  x.attemptsOfRung = 0;
+  x.backend = undefined;
+  path.step(x, 'rung', 'other-backend', { rung: at, backend: backend.name, ...why(x) }, settingOf(x, at));
+  path.plan(x, false);
+  return true;
+}
+
 /**
- * Requests of this priority are held at a rung of shorter answers: this one goes straight there. False where it is for a full
- * answer: there is room again, or it is as short already.
+ * Requests of this priority are held at a rung of shorter answers: this one goes straight there, or to another backend above it
+ * that has room. False where it is for a full answer: there is room again, or it is as short already.
  */
 export function goStraight(path: Path, x: Exchange): boolean {
   const route = x.route!;
@@ -91,6 +94,10 @@ export function goStraight(path: Path, x: Exchange): boolean {
     setting: settingOf(x, at!),
   });
   if (choice === undefined) return false;
+  for (let above = 0; above < choice; above++) {
+    const other = route.settings.ladder[above]!;
+    if ('backend' in other && toBackend(path, x, above, other.backend, now)) return true;
+  }
   shorten(x, choice, rung.output.tokensMax);
   path.plan(x, false);
   return true;

@@ -175,6 +175,21 @@ describe('a rung of shorter answers', () => {
     expect(gateway.records.at(-1)!.attempts).toBe(2);
   });
 
+  it('is not gone straight to while a backend above it has room', async () => {
+    const ladder = [{ backend: 'b2' }, { output: { tokensMax: 20 } }, { answer: 'busy' }];
+    const gateway = world({ route: { queue: { max: 0 }, ladder } });
+    gateway.world.read({ health: { [`b2|${B}/v1`]: 'unwell' } });
+    await offer(gateway, 2, 3, 0); // held
+    gateway.world.read({ health: { [`b2|${B}/v1`]: 'well' } });
+    const next = gateway.chat();
+    await gateway.time.advance(1_000);
+    expect(next.answerHeader('x-armature-degraded')).toBe('backend');
+    expect(gateway.records.find(({ id }) => id === next.answerHeader('x-armature-id'))!.steps).toContainEqual(
+      expect.objectContaining({ code: 'rung-held' }),
+    );
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
   it('is undone where another backend is the next rung', async () => {
     const ladder = [{ output: { tokensMax: 20 } }, { backend: 'b2' }];
     const gateway = world({ route: { queue: { max: 0 }, ladder, retry: { attempts: 1 } } });
