@@ -33,7 +33,8 @@ async function check(text: string, ...args: string[]): Promise<{ code: number; o
 const VALID = `backends:
   b1: { engine: sim }
 routes:
-  chat: { targets: [{ backend: b1 }], affinity: prefix, deadline: 2s }
+  chat: { targets: [{ backend: b1 }], deadline: 2s }
+coordination: { url: "redis://10.0.0.9" }
 `;
 
 describe('armature check', () => {
@@ -45,7 +46,7 @@ describe('armature check', () => {
   routes    chat
   backends  b1 (sim)
   tenants   everybody, from this machine only
-  note: ./armature.yaml:4:39: routes.chat.affinity: has no effect yet: requests are spread as with none
+  note: ./armature.yaml:5:17: coordination.url: has no effect yet: limits are shared among the workers of this machine only
 `,
     });
     const { code, out } = await check(VALID, '--json');
