@@ -27,7 +27,7 @@ export function waitForPlace(path: Path, x: Exchange, backend: Backend, go: Go):
 }
 
 /** One request's waiting, from its arrival to its turn. */
-export class Waiting implements Waiter, Yielder {
+class Waiting implements Waiter, Yielder {
   readonly id: string;
   readonly rank: number;
   readonly tenant: string;

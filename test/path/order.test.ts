@@ -1,60 +1,12 @@
-import { createHash } from 'node:crypto';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { weightOf } from '../../src/gateway/cost.ts';
-import { priorities, rankOf } from '../../src/kernel/priorities.ts';
-import { seededRandom } from '../../src/kernel/random.ts';
-import { floorsOf } from '../../src/policies/priority-floors/index.ts';
-import { chatAnswer, type Engine, NOTHING, type VirtualCaller, VirtualGateway } from './virtual-gateway.ts';
+import { A, B, codesOf, shedBy, stepsOf, tenantsWorld } from './tenants-world.ts';
+import { chatAnswer, NOTHING } from './virtual-gateway.ts';
 
 /** Whose turn it is, who gives way, and who is told at once that it would be too late. */
 
-const [A, B, C] = ['http://10.0.0.1:8000', 'http://10.0.0.2:8000', 'http://10.0.0.3:8000'];
-const TENANTS = ['flood', 'calm', 'other'] as const;
-
-function world(more: { places?: number; endpoints?: string[]; route?: object; backends?: object } = {}) {
-  const { places = 1, endpoints = [A], route = {}, backends = {} } = more;
-  const hash = (key: string) => `sha256:${createHash('sha256').update(key).digest('hex')}`;
-  const gateway = new VirtualGateway({
-    backends: {
-      b1: {
-        engine: 'openai',
-        model: 'm',
-        endpoints: endpoints.map((origin) => `${origin}/v1`),
-        limits: { concurrency: places, adaptive: 'off' },
-      },
-      ...backends,
-    },
-    routes: { chat: { targets: [{ backend: 'b1' }], ...route } },
-    tenants: Object.fromEntries(
-      TENANTS.map((name) => [name, { priority: 'critical', keys: [{ hash: hash(name) }] }]),
-    ),
-  });
-  const ask = (tenant: string, priority = 'standard', more: object = {}, deadlineMs?: number) =>
-    gateway.chat(more, {
-      authorization: `Bearer ${tenant}`,
-      'x-armature-priority': priority,
-      ...(deadlineMs === undefined ? {} : { 'x-armature-deadline-ms': String(deadlineMs) }),
-    });
-  return { gateway, ask };
-}
-
-function stepsOf(gateway: VirtualGateway, caller: VirtualCaller) {
-  const id = caller.answerHeader('x-armature-id');
-  return gateway.records.find((record) => record.id === id)!.steps;
-}
-
-const codesOf = (gateway: VirtualGateway, caller: VirtualCaller) =>
-  stepsOf(gateway, caller).map(({ code }) => code);
-
-async function shedBy(gateway: VirtualGateway): Promise<Record<string, number>> {
-  const metric = await gateway.registry.getSingleMetric('armature_shed_total')!.get();
-  return Object.fromEntries(metric.values.map(({ labels, value }) => [labels['reason'], value]));
-}
-
 describe('whose turn it is', () => {
   it('goes to a tenant that has had less, whatever another has waiting', async () => {
-    const { gateway, ask } = world();
+    const { gateway, ask } = tenantsWorld();
     gateway.engines.set(A, chatAnswer('x', 10));
     const flood = Array.from({ length: 50 }, () => ask('flood'));
     const calm = [ask('calm'), ask('calm')];
@@ -64,7 +16,7 @@ describe('whose turn it is', () => {
   });
 
   it('leaves batch its floor under a flood from above, and no more', async () => {
-    const { gateway, ask } = world({ route: { queue: { max: 10_000 }, deadline: '1000s' } });
+    const { gateway, ask } = tenantsWorld({ route: { queue: { max: 10_000 }, deadline: '1000s' } });
     gateway.engines.set(A, chatAnswer('x', 10));
     const batch = Array.from({ length: 100 }, () => ask('calm', 'batch'));
     for (let i = 0; i < 1_500; i++) ask('flood', 'interactive');
@@ -75,7 +27,7 @@ describe('whose turn it is', () => {
   });
 
   it('comes to who was too large for what was free, before small ones have passed it for ever', async () => {
-    const { gateway, ask } = world({ places: 8 });
+    const { gateway, ask } = tenantsWorld({ places: 8 });
     gateway.engines.set(A, chatAnswer('x', 100));
     // An endpoint that takes so many tokens at once, as an adaptive limit would have it.
     const endpoint = [...gateway.world.endpoints.values()][0]!;
@@ -94,7 +46,7 @@ describe('whose turn it is', () => {
   });
 
   it('is not jumped by a newcomer who sees a place that others wait for', async () => {
-    const { gateway, ask } = world({ endpoints: [A, B] });
+    const { gateway, ask } = tenantsWorld({ endpoints: [A, B] });
     for (const origin of [A, B]) gateway.engines.set(origin, chatAnswer('x', 100));
     const endpoint = gateway.world.endpoints.get(`b1|${B}/v1`)!;
     endpoint.unwell = true;
@@ -114,7 +66,7 @@ describe('whose turn it is', () => {
 
 describe('the last places', () => {
   it('are kept for critical requests while there are any, and for nobody else', async () => {
-    const { gateway, ask } = world({ places: 64 });
+    const { gateway, ask } = tenantsWorld({ places: 64 });
     gateway.engines.set(A, chatAnswer('x', 100));
     const inflight = () => [...gateway.world.endpoints.values()][0]!.inflight;
     const flood = () => Array.from({ length: 100 }, () => ask('flood'));
@@ -137,14 +89,14 @@ describe('the last places', () => {
   });
 
   it("are nobody's own where there are too few to go round", () => {
-    const { gateway, ask } = world({ places: 31 });
+    const { gateway, ask } = tenantsWorld({ places: 31 });
     ask('flood', 'critical');
     for (let i = 0; i < 40; i++) ask('flood');
     expect([...gateway.world.endpoints.values()][0]!.inflight).toBe(31);
   });
 
   it('are found free by a tenant that has less than its share, beside one that floods', async () => {
-    const { gateway, ask } = world({ places: 16, route: { queue: { max: 64 } } });
+    const { gateway, ask } = tenantsWorld({ places: 16, route: { queue: { max: 64 } } });
     gateway.engines.set(A, chatAnswer('x', 100));
     ask('calm');
     const tookMs: number[] = [];
@@ -166,7 +118,7 @@ describe('the last places', () => {
   });
 
   it('are for everybody again once there is one tenant only', async () => {
-    const { gateway, ask } = world({ places: 16 });
+    const { gateway, ask } = tenantsWorld({ places: 16 });
     gateway.engines.set(A, chatAnswer('x', 100));
     ask('calm');
     const inflight = () => [...gateway.world.endpoints.values()][0]!.inflight;
@@ -182,7 +134,7 @@ describe('the last places', () => {
 
 describe('a full queue', () => {
   it('makes room for a tenant that has less in it: the newest of the one with most gives way', async () => {
-    const { gateway, ask } = world({ route: { queue: { max: 20 } } });
+    const { gateway, ask } = tenantsWorld({ route: { queue: { max: 20 } } });
     gateway.engines.set(A, chatAnswer('x', 10));
     const flood = Array.from({ length: 30 }, () => ask('flood'));
     expect(flood.map(({ status }) => status)).toEqual([
@@ -208,7 +160,7 @@ describe('a full queue', () => {
   });
 
   it('makes room for a higher priority, and gives who gives way a rougher answer', async () => {
-    const { gateway, ask } = world({ route: { queue: { max: 3 }, ladder: [{ answer: 'Busy.' }] } });
+    const { gateway, ask } = tenantsWorld({ route: { queue: { max: 3 }, ladder: [{ answer: 'Busy.' }] } });
     gateway.engines.set(A, chatAnswer('x', 10));
     const low = Array.from({ length: 4 }, () => ask('flood', 'batch'));
     const high = ask('flood', 'critical');
@@ -224,7 +176,7 @@ describe('a full queue', () => {
   });
 
   it('is divided among workers', () => {
-    const { gateway, ask } = world({ route: { queue: { max: 5 } } });
+    const { gateway, ask } = tenantsWorld({ route: { queue: { max: 5 } } });
     gateway.world.snapshot!.settings.gateway.workers = 2;
     const callers = Array.from({ length: 6 }, () => ask('flood'));
     expect(callers.filter(({ status }) => status === 503)).toHaveLength(2);
@@ -233,7 +185,7 @@ describe('a full queue', () => {
 
 describe('a deadline that cannot be kept', () => {
   async function warm(places = 1) {
-    const { gateway, ask } = world({ places, route: { deadline: '10s' } });
+    const { gateway, ask } = tenantsWorld({ places, route: { deadline: '10s' } });
     gateway.engines.set(A, chatAnswer('x', 500));
     for (let i = 0; i < 60; i++) {
       ask('other');
@@ -287,7 +239,7 @@ describe('a deadline that cannot be kept', () => {
   });
 
   it('lets everybody in before anything is known', () => {
-    const { gateway, ask } = world();
+    const { gateway, ask } = tenantsWorld();
     gateway.engines.set(A, chatAnswer('x', 500));
     const callers = Array.from({ length: 20 }, () => ask('flood', 'standard', {}, 100));
     expect(callers.every(({ status }) => status === undefined)).toBe(true);
@@ -316,7 +268,7 @@ describe('a deadline that cannot be kept', () => {
   });
 
   it('leaves time for the ladder: who waits in vain goes down it before its deadline', async () => {
-    const { gateway, ask } = world({ route: { deadline: '1s', ladder: [{ answer: 'Busy.' }] } });
+    const { gateway, ask } = tenantsWorld({ route: { deadline: '1s', ladder: [{ answer: 'Busy.' }] } });
     gateway.engines.set(A, chatAnswer('x', 300));
     ask('other');
     await gateway.time.advance(300);
@@ -327,143 +279,5 @@ describe('a deadline that cannot be kept', () => {
     expect(waits.status).toBe(undefined);
     await gateway.time.advance(2);
     expect([waits.status, waits.answerHeader('x-armature-degraded')]).toEqual([200, 'answer']);
-  });
-});
-
-describe('any load', () => {
-  /** Takes a millisecond for each token, and says that answers are long: what a request is reckoned at is its most. */
-  const drawn: Engine = (served) => {
-    const { sink, time, request } = served;
-    const { max_tokens: tokens } = JSON.parse(String(request.body)) as { max_tokens: number };
-    const message = { role: 'assistant', content: 'x' };
-    const usage = { prompt_tokens: 10, completion_tokens: 10_000, total_tokens: 10_010 };
-    const answer = { choices: [{ index: 0, message, finish_reason: 'stop' }], usage };
-    time.set(tokens, () => {
-      if (served.aborted) return;
-      sink.onHead(200, { 'content-type': 'application/json' });
-      sink.onData(Buffer.from(JSON.stringify(answer)));
-      sink.onEnd();
-    });
-  };
-
-  const engine = { engine: 'openai', model: 'm' };
-  const rungs = { none: [], answer: [{ answer: 'Busy.' }], backend: [{ backend: 'b2' }] };
-
-  interface Arrival {
-    tenant: string;
-    rank: number;
-    tokens: number;
-    afterMs: number;
-    deadlineMs: number;
-    leavesAfterMs: number | undefined;
-  }
-
-  const arrival: fc.Arbitrary<Arrival> = fc.record({
-    tenant: fc.constantFrom(...TENANTS),
-    rank: fc.nat(3),
-    tokens: fc.integer({ min: 1, max: 200 }),
-    afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 60 })),
-    deadlineMs: fc.integer({ min: 20, max: 4_000 }),
-    leavesAfterMs: fc.option(fc.integer({ min: 1, max: 500 }), { nil: undefined, freq: 8 }),
-  });
-
-  it('is answered in time to the last caller, with nobody lost and no one before its turn beyond the floors', () => {
-    const config = fc.record({
-      places: fc.integer({ min: 1, max: 4 }),
-      both: fc.boolean(),
-      max: fc.constantFrom(0, 3, 20, 100),
-      rung: fc.constantFrom('none', 'answer', 'backend'),
-    });
-    fc.assert(
-      fc.property(
-        fc.array(arrival, { minLength: 1, maxLength: 120 }),
-        config,
-        (arrivals, { places, both, max, rung }) => {
-          const { gateway, ask } = world({
-            places,
-            endpoints: both ? [A, B] : [A],
-            route: { queue: { max }, ladder: rungs[rung as keyof typeof rungs] },
-            backends: { b2: { ...engine, endpoints: [`${C}/v1`], limits: { concurrency: 1 } } },
-          });
-          const floors = floorsOf([0, 0.1, 0.05, 0.02]);
-          const work: Record<string, { contested: number[]; early: number[] }> = {
-            b1: { contested: [0, 0, 0, 0], early: [0, 0, 0, 0] },
-            b2: { contested: [0, 0, 0, 0], early: [0, 0, 0, 0] },
-          };
-          const judge: Engine = (served) => {
-            const [sent] = [...gateway.path.running]
-              .filter((x) => x.attempt?.startedAt === gateway.time.mono())
-              .slice(-1);
-            const rank = rankOf(sent!.priority);
-            const tokens = weightOf(sent!.cost);
-            const { contested, early } = work[sent!.backend!.name]!;
-            const { line } = sent!.backend!;
-            for (let at = 0; at < 4; at++)
-              if (at === rank || line.waitingAt(at) > 0) contested[at]! += tokens;
-            if (priorities.some((_, at) => at < rank && line.waitingAt(at) > 0)) {
-              early[rank]! += tokens;
-              expect(early[rank]).toBeLessThanOrEqual(floors[rank]! * contested[rank]! + 1e-6);
-            }
-            drawn(served);
-          };
-          for (const origin of [A, B, C]) gateway.engines.set(origin, judge);
-          const callers = arrivals.map((one) => {
-            gateway.time.run(one.afterMs);
-            const caller = ask(one.tenant, priorities[one.rank], { max_tokens: one.tokens }, one.deadlineMs);
-            const since = gateway.time.mono();
-            const state = { one, caller, tookMs: 0, left: false };
-            caller.whenClosed(() => {
-              state.tookMs = gateway.time.mono() - since;
-            });
-            if (one.leavesAfterMs !== undefined)
-              gateway.time.set(one.leavesAfterMs, () => {
-                if (caller.ended) return;
-                state.left = true;
-                caller.leave();
-              });
-            for (const endpoint of gateway.world.endpoints.values())
-              expect(endpoint.inflight).toBeLessThanOrEqual(places);
-            expect(gateway.world.routes.get('chat')!.waiting.count).toBeLessThanOrEqual(max);
-            return state;
-          });
-          gateway.time.run(10_000);
-          for (const { one, caller, tookMs, left } of callers) {
-            if (left) continue;
-            expect(caller.ended).toBe(true);
-            expect([200, 503, 504]).toContain(caller.status);
-            expect(tookMs).toBeLessThanOrEqual(one.deadlineMs + 1);
-            if (caller.status !== 200) expect(stepsOf(gateway, caller).length).toBeGreaterThan(1);
-          }
-          expect(gateway.taken).toEqual(NOTHING);
-        },
-      ),
-      { numRuns: 150 },
-    );
-  });
-
-  it('gives tenants that all ask for too much the same tokens, whatever the size of their requests', () => {
-    fc.assert(
-      fc.property(fc.integer(), fc.integer({ min: 1, max: 5 }), (seed, places) => {
-        const random = seededRandom(seed);
-        const { gateway, ask } = world({ places, route: { queue: { max: 40 }, deadline: '60s' } });
-        gateway.engines.set(A, drawn);
-        const got: Record<string, number> = { flood: 0, calm: 0, other: 0 };
-        const sizes: Record<string, number> = { flood: 60, calm: 90, other: 200 };
-        for (let at = 0; at < 1_500; at++) {
-          for (const tenant of TENANTS) {
-            if (random.next() > 0.2 * places) continue;
-            const tokens = Math.ceil(sizes[tenant]! * (0.5 + random.next()));
-            const caller = ask(tenant, 'standard', { max_tokens: tokens });
-            caller.whenClosed(() => {
-              if (caller.status === 200) got[tenant]! += tokens + 20;
-            });
-          }
-          gateway.time.run(10);
-        }
-        const all = Object.values(got);
-        expect(Math.max(...all) / Math.min(...all)).toBeLessThan(1.2);
-      }),
-      { numRuns: 5 },
-    );
   });
 });

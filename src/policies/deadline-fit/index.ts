@@ -45,4 +45,4 @@ export function retryAfterSeconds(againMs: number, draw: number): number {
 }
 
 export { type Ahead, DrainRate } from './drain-rate.ts';
-export { type ServiceTime, ServiceTimes } from './service-times.ts';
+export { ServiceTimes } from './service-times.ts';
