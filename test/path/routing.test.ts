@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { replay } from '../../src/events/replay.ts';
 import { replayable } from '../../src/policies/register.ts';
-import { chatAnswer, chatStream, VirtualGateway } from './virtual-gateway.ts';
+import { chatAnswer, chatStream, type Engine, status, VirtualGateway } from './virtual-gateway.ts';
 
 /** Which endpoint of a backend a request goes to, by load. */
 
@@ -82,6 +82,22 @@ describe('by load', () => {
     await closedLoop(gateway, 4, 5000);
     const [once, other] = sent(gateway, 2, from);
     expect(once).toBeGreaterThan(0.7 * other!);
+  });
+
+  it('one whose answers are longer is not slower for it', async () => {
+    const gateway = gatewayOf(2);
+    const answering = (tokens: number, ms: number): Engine => {
+      const usage = { prompt_tokens: 3, completion_tokens: tokens, total_tokens: tokens + 3 };
+      const message = { role: 'assistant', content: 'x' };
+      const body = { choices: [{ index: 0, message, finish_reason: 'stop' }], usage };
+      return status(200, body, {}, ms);
+    };
+    gateway.engines.set(ORIGINS[0]!, answering(200, 2200));
+    gateway.engines.set(ORIGINS[1]!, answering(2, 220));
+    for (let i = 0; i < 2; i++) gateway.chat();
+    await gateway.time.advance(5000);
+    const [long, short] = [0, 1].map((at) => gateway.world.endpoints.get(keyOf(at))!.speed.whole.value);
+    expect(long).toBeCloseTo(short!, 6);
   });
 
   it('one that comes back is not trampled: it begins with a few', async () => {
