@@ -7,7 +7,7 @@ import { passedBack } from './dispatch/headers.ts';
 import type { AttemptFailure } from './dispatch/outcome.ts';
 import { tellServed } from './dispatch/sample.ts';
 import type { Exchange } from './exchange.ts';
-import { isAtTargets, tellHold } from './ladder.ts';
+import { tellHold } from './ladder.ts';
 import { STREAM_TYPE } from './own-answers.ts';
 import type { Path } from './path.ts';
 import { recover } from './recover.ts';
@@ -190,7 +190,7 @@ export class Delivery implements AttemptHost {
     tellServed(attempt, x, now);
     const aboutMs = streamed ? firstContentAt - startedAt : now - startedAt;
     attempt.backend.line.service.observe(serviceKind(call), serviceSize(call, x.cost), aboutMs, now);
-    if (x.route!.hold && isAtTargets(x)) tellHold(x, now - startedAt, now);
+    if (x.route!.hold) tellHold(x, now - startedAt, now);
     const { usualOut } = x.route!;
     if (x.tokensOut !== undefined && x.degraded === undefined) {
       const weight = Math.max(USUAL_WEIGHT, 1 / ++usualOut.answers);

@@ -6,6 +6,9 @@ import { fixedAnswer } from './own-answers.ts';
 import type { Path } from './path.ts';
 import { speaks } from './state/world.ts';
 
+/** Why a request is not answered in full whose priority is held at a rung of shorter answers. */
+const HELD = 'rung-held';
+
 /** Walks down the ladder to the next rung that can answer; where there is none, the caller is told the failure. */
 export function descend(path: Path, x: Exchange): void {
   const { clock, metrics } = path.deps;
@@ -32,7 +35,7 @@ export function descend(path: Path, x: Exchange): void {
     }
     if ('cached' in rung && path.deps.answers.stale(path, x, at, rung.cached.staleMax)) return;
     if ('output' in rung && answerShorter(path, x, at, rung.output.tokensMax, now)) return;
-    if ('backend' in rung && toBackend(path, x, at, rung.backend, now)) return;
+    if ('backend' in rung && takeBackend(path, x, at, rung.backend, now)) return;
   }
   x.degraded = undefined;
   const failure = x.failure!;
@@ -44,8 +47,8 @@ export function descend(path: Path, x: Exchange): void {
   );
 }
 
-/** Another backend, where it has room now or will soon. */
-function toBackend(path: Path, x: Exchange, at: number, name: string, now: number): boolean {
+/** Goes to another backend, where that can take it while there is time. */
+function takeBackend(path: Path, x: Exchange, at: number, name: string, now: number): boolean {
   const backend = path.deps.world.backends.get(name);
   if (now >= x.deadlineAt || !backend || !speaks(backend, x.call!.protocol)) return false;
   const usable = backend.endpoints.some((endpoint) => endpoint.waitMs(now) === 0 && endpoint.hasRoom);
@@ -53,17 +56,17 @@ function toBackend(path: Path, x: Exchange, at: number, name: string, now: numbe
   x.rung = at;
   x.degraded = 'backend';
   if (x.outputTokensMax !== undefined) inFull(x);
-  x.targets = [{ name: backend.name, weight: 1, backend }];
+  x.targets = [{ name, weight: 1, backend }];
   x.attemptsOfRung = 0;
   x.backend = undefined;
-  path.step(x, 'rung', 'other-backend', { rung: at, backend: backend.name, ...why(x) }, settingOf(x, at));
+  path.step(x, 'rung', 'other-backend', { rung: at, backend: name, ...why(x) }, settingOf(x, at));
   path.plan(x, false);
   return true;
 }
 
 /**
- * Requests of this priority are held at a rung of shorter answers: this one goes straight there, or to another backend above it
- * that has room. False where it is for a full answer: there is room again, or it is as short already.
+ * Requests of this priority are held at a rung of shorter answers: this one goes straight there, or to one above it that can
+ * take it. False where it is for a full answer: there is room again, or it is as short already.
  */
 export function goStraight(path: Path, x: Exchange): boolean {
   const route = x.route!;
@@ -94,10 +97,13 @@ export function goStraight(path: Path, x: Exchange): boolean {
     setting: settingOf(x, at!),
   });
   if (choice === undefined) return false;
+  x.shedFor = HELD;
   for (let above = 0; above < choice; above++) {
-    const other = route.settings.ladder[above]!;
-    if ('backend' in other && toBackend(path, x, above, other.backend, now)) return true;
+    const better = route.settings.ladder[above]!;
+    if ('cached' in better && path.deps.answers.stale(path, x, above, better.cached.staleMax)) return true;
+    if ('backend' in better && takeBackend(path, x, above, better.backend, now)) return true;
   }
+  x.shedFor = undefined;
   shorten(x, choice, rung.output.tokensMax);
   path.plan(x, false);
   return true;
@@ -149,9 +155,14 @@ function inFull(x: Exchange): void {
   x.cost = reckonCost(x.call!, x.caller.body.length, x.route!.usualOut.value);
 }
 
-/** An answer of the route's targets held its place for `ms`: the hold has to know what it would have taken in full. */
+/**
+ * An answer held its place for `ms`: the hold has to know what it would have taken of the targets in full. So of those that it
+ * kept away from them as well.
+ */
 export function tellHold(x: Exchange, ms: number, now: number): void {
-  const full = x.outputTokensMax === undefined;
+  const away = x.shedFor === HELD;
+  if (!away && !isAtTargets(x)) return;
+  const full = !away && x.outputTokensMax === undefined;
   const inFull = full ? 1 : weightOf(reckonCost(x.call!, x.caller.body.length, x.route!.usualOut.value));
   x.route!.hold!.observe(
     { kind: 'served', ms, growth: full ? 1 : Math.max(1.01, inFull / weightOf(x.cost)) },

@@ -21,7 +21,7 @@ const generates: Engine = (served) => {
   });
 };
 
-function world(more: { route?: object; backend?: object } = {}) {
+function world(more: { route?: object; backend?: object; small?: object } = {}) {
   const gateway = new VirtualGateway({
     backends: {
       b1: {
@@ -31,7 +31,7 @@ function world(more: { route?: object; backend?: object } = {}) {
         limits: { concurrency: 4 },
         ...more.backend,
       },
-      b2: { engine: 'vllm', model: 'small', endpoints: [`${B}/v1`] },
+      b2: { engine: 'vllm', model: 'small', endpoints: [`${B}/v1`], ...more.small },
     },
     routes: {
       chat: {
@@ -200,6 +200,27 @@ describe('a rung of shorter answers', () => {
     expect([caller.status, caller.answerHeader('x-armature-degraded')]).toEqual([200, 'backend']);
     expect(bodies(gateway).slice(-2)).toMatchObject([{ model: 'm', max_tokens: 20 }, { model: 'small' }]);
     expect(bodies(gateway).at(-1)).not.toHaveProperty('max_tokens');
+  });
+
+  it('comes after the rungs above it, also while it is held', async () => {
+    const ladder = [{ backend: 'b2' }, { output: { tokensMax: 20 } }, { answer: 'busy' }];
+    const gateway = world({
+      route: { queue: { max: 0 }, ladder },
+      small: { limits: { concurrency: 2, adaptive: 'off' } },
+    });
+    const rungs = await offer(gateway, 3, 5, 0);
+    const late = rungs.slice(-60, -20); // the last are not answered yet
+    expect(new Set(late)).toEqual(new Set(['backend', 'output']));
+    const small = gateway.world.endpoints.get(`b2|${B}/v1`)!;
+    const before = gateway.served.length;
+    while (small.hasRoom) gateway.chat();
+    gateway.chat();
+    expect(bodies(gateway).slice(before).at(-1)).toMatchObject({ model: 'm', max_tokens: 20 });
+    await gateway.time.advance(1_000);
+    expect(
+      gateway.records.some(({ steps }) => steps.some(({ figures }) => figures['for'] === 'rung-held')),
+    ).toBe(true);
+    expect(gateway.taken).toEqual(NOTHING);
   });
 
   it('is not for embeddings and tensors', async () => {
