@@ -34,7 +34,7 @@ export function checkRetries(
       if (code === 'retry-granted') book.retries += shares ? 0 : 1;
       else if (code === 'hedge-granted') book.hedges += shares ? 0 : 1;
       else if (code === 'hedge-without-place') book.hedges -= shares ? 0 : 1;
-      else if (code === 'other-backend' || code === 'trial' || code === 'connection-lost') more++;
+      else if (AFRESH.has(code)) more++;
     }
   }
   let allowed = came + more;
