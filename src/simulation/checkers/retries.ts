@@ -4,8 +4,11 @@ import type { RequestRecord } from '../../events/contracts.ts';
 /** Retries and hedges that may be saved up, and retries that time alone earns in a second; see the policies' READMEs. */
 const RESERVE = 10;
 const EARNED_PER_SECOND = 1;
-/** Steps after which an engine is asked once more without it being a retry: down the ladder, or a fenced endpoint on trial. */
-const AFRESH: ReadonlySet<string> = new Set(['other-backend', 'shorter-answer', 'trial']);
+/**
+ * Steps after which an engine is asked once more without it being a retry: down the ladder, a fenced endpoint on trial, work
+ * that was lost with its engine.
+ */
+const AFRESH: ReadonlySet<string> = new Set(['other-backend', 'shorter-answer', 'trial', 'connection-lost']);
 
 /**
  * Retries stay within the budget of their route. `sent` is how many requests reached engines: beyond those that came there
