@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LimitRig, type Load, mean, quantile } from '../policies/limit-rig.ts';
-import { chatAnswer, never, status, VirtualGateway } from './virtual-gateway.ts';
+import { chatAnswer, chatStream, never, status, VirtualGateway } from './virtual-gateway.ts';
 
 /** Limits that move, over the whole path: what they find, how fast, how still they keep, and what they follow. */
 
@@ -148,6 +148,24 @@ describe('an endpoint of which nothing is known', () => {
     expect(callers.filter(({ ended }) => ended).length).toBeGreaterThanOrEqual(120);
     await gateway.time.advance(8);
     expect(callers.every(({ status: code }) => code === 200)).toBe(true);
+  });
+
+  it('does not hold callers up for the length of a slow answer', async () => {
+    const { gateway, endpoint } = world();
+    gateway.engines.set(A, chatAnswer('x', 10_000));
+    for (let i = 0; i < 100; i++) gateway.chat();
+    await gateway.time.advance(490);
+    expect(endpoint.inflight).toBe(20);
+    await gateway.time.advance(1_020);
+    expect(endpoint.inflight).toBe(100);
+  });
+
+  it('takes 200 streams that stay, as fast as their first words come', async () => {
+    const { gateway, endpoint } = world();
+    gateway.engines.set(A, chatStream(['a', ...Array(500).fill('b')], 10));
+    for (let i = 0; i < 200; i++) gateway.chat({ stream: true });
+    await gateway.time.advance(500);
+    expect(endpoint.inflight).toBe(200);
   });
 
   it('takes no more than its cap, and the cap alone counts where limits do not move', async () => {

@@ -137,6 +137,7 @@ export class Endpoint {
       if (adaptive !== this.#adaptive || !adaptive.isBlind || this.inflight === 0) return;
       adaptive.growBlindly();
       this.onGrown?.();
+      if (!this.#fits(this.inflight)) this.#growWithTime();
     });
   }
 

@@ -2,9 +2,12 @@ import { Side, spreadOf, waitsOf } from './side.ts';
 
 /** Of what is added, the share that only waits from which more is not worth it. */
 const WAITS_MAX = 0.85;
-/** Standard errors by which a figure has to differ from the bound to be acted on; pairs of epochs that are added up. */
+/**
+ * Standard errors by which a figure has to differ from the bound to be acted on at once. What is not clear is added up over
+ * so many pairs of epochs, and then acted on as it is.
+ */
 const ERRORS = 2;
-const PAIRS_MAX = 8;
+const PAIRS_MAX = 3;
 /**
  * The limit swings by this share about its base, so that what more would bring can be seen: more where answers differ more,
  * in parts of their spread.
@@ -58,14 +61,11 @@ export class WholeAnswers {
     if (spread > SWING_MIN) {
       const waits = waitsOf(lower, upper);
       const error = (Math.sqrt(lower.error2 + upper.error2) / upper.held / spread) * ERRORS;
-      if (waits + error < WAITS_MAX) return this.#move(true);
-      if (waits - error > WAITS_MAX) return this.#move(false);
+      if (this.#pairs >= PAIRS_MAX || Math.abs(waits - WAITS_MAX) > error)
+        return this.#move(waits < WAITS_MAX);
     }
-    if (this.#pairs >= PAIRS_MAX) {
-      this.#pairs /= 2;
-      lower.scale(0.5);
-      upper.scale(0.5);
-    }
+    // The hard cap holds both sides: nothing is to be learned.
+    if (this.#pairs >= PAIRS_MAX) this.#begin();
     return 1;
   }
 
