@@ -88,6 +88,17 @@ describe('the last places', () => {
     expect(gateway.taken).toEqual(NOTHING);
   });
 
+  it('are half of them at most, so that nobody waits beside an idle engine', async () => {
+    const { gateway, ask } = tenantsWorld({ places: 4 });
+    gateway.engines.set(A, chatAnswer('x', 100));
+    gateway.world.backends.get('b1')!.line.kept.share = 1;
+    ask('flood', 'critical');
+    await gateway.time.advance(100);
+    const plain = Array.from({ length: 6 }, () => ask('flood'));
+    await gateway.time.advance(300);
+    expect(plain.map(({ status }) => status)).toEqual(new Array(6).fill(200));
+  });
+
   it("are nobody's own where there are too few to go round", () => {
     const { gateway, ask } = tenantsWorld({ places: 31 });
     ask('flood', 'critical');

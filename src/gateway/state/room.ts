@@ -70,7 +70,9 @@ export class KeptPlaces {
   /** How many of the backend's places this one leaves free. */
   leaves(claim: Claim, places: number, now: number): number {
     if (claim.rank === 0) return 0;
-    const critical = now - this.#criticalAt < KEPT_FOR_MS ? Math.floor(this.share * places) : 0;
+    // Half at most: where the rest is taken, one of those who have it wakes whoever waits when it ends.
+    const share = Math.min(0.5, this.share);
+    const critical = now - this.#criticalAt < KEPT_FOR_MS ? Math.floor(share * places) : 0;
     if (places < PLACES_MIN || now - this.#mixedAt >= KEPT_FOR_MS || !this.#hasItsShare(claim))
       return critical;
     return Math.max(critical, 1, Math.floor(places / PLACES_PER_KEPT));
