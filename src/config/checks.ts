@@ -6,6 +6,7 @@ import { nearest } from './nearest.ts';
 import { checkPipelines } from './pipeline-checks.ts';
 import type { Path } from './places.ts';
 import { UNRESOLVED } from './references.ts';
+import { checkUse } from './route-checks.ts';
 import { OPENAI_ENGINES, type RemoteBackendSettings, type Settings } from './schema/index.ts';
 import { at, isMap, select } from './shape.ts';
 import type { Draft } from './sources.ts';
@@ -86,6 +87,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   }
   checkRoutes(settings, findings);
   checkAnswers(settings, findings);
+  checkUse(settings, findings);
   checkTenants(settings, findings);
   checkModels(settings, findings);
   checkPipelines(settings, findings);

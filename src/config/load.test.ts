@@ -162,12 +162,12 @@ tenants: {}
   it('says where answers are to be kept and cannot be', () => {
     const text = (bytes: string) => `gateway: { cacheBytesMax: ${bytes} }
 ${BACKEND}routes:
-  chat: { targets: [{ backend: b1 }], ladder: [{ answer: x }, { cached: {} }] }
+  chat: { targets: [{ backend: b1 }], ladder: [{ cached: {} }, { answer: x }] }
   more: { targets: [{ backend: b1 }], cache: { answerBytesMax: 2MiB } }
   none: { targets: [{ backend: b1 }] }
 `;
     const paths = (bytes: string) => load({ [FILE]: text(bytes) }).notices.map(({ path }) => path);
-    expect(paths('0B')).toEqual(['routes.chat.ladder[1]', 'routes.more.cache']);
+    expect(paths('0B')).toEqual(['routes.chat.ladder[0]', 'routes.more.cache']);
     expect(paths('1MiB')).toEqual(['routes.more.cache.answerBytesMax']);
     expect(paths('2MiB')).toEqual([]);
   });
