@@ -145,7 +145,6 @@ function makeRoutes(dice: Dice, backends: readonly string[], crowded: boolean): 
     const rungs = [
       ...(dice.chance(0.3) ? [{ output: { tokensMax: dice.one([5, 40]) } }] : []),
       ...own.slice(targets.length).map((backend) => ({ backend })),
-      ...(dice.chance(0.3) ? [{ output: { tokensMax: dice.one([1, 16, 64]) } }] : []),
       ...(dice.chance(0.3) ? [{ cached: { staleMax: '10m' } }] : []),
       ...(dice.chance(0.4) ? [{ answer: 'Come again.' }] : []),
     ];
