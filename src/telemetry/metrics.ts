@@ -181,7 +181,7 @@ function defineGauges(registry: Registry, read: () => GaugeReadings): void {
   );
   gauge(
     'armature_limit',
-    'Requests that may be at an endpoint at once.',
+    'Requests of usual size that may be at an endpoint at once.',
     perEndpoint,
     'sum',
     (it, { endpoints }) => {
