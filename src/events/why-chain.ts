@@ -64,8 +64,9 @@ export class Chain {
     const steps: WhyStep[] = [];
     while (left.length > 0) {
       const ready = left.findIndex((draft) => draft.effects.every((effect) => effect.placed));
-      // Events that cause each other in a circle would be a fault; they are told all the same.
-      const [draft] = left.splice(Math.max(0, ready), 1);
+      // A circle (it cooled an endpoint, and found it cooling) begins with what was asked for, which was added first.
+      const next = ready < 0 ? left.indexOf(this.#drafts.find(({ placed }) => !placed)!) : ready;
+      const [draft] = left.splice(next, 1);
       draft!.placed = true;
       steps.push(draft!.step);
     }

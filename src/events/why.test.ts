@@ -296,6 +296,22 @@ test('says what is no longer in the ledger', async () => {
   expect(found.steps.map((step) => step.code)).toEqual(['host-gone', 'cause-not-kept']);
 });
 
+test('begins with a request that itself brought about what it met', async () => {
+  const step: Step = { at: 20, what: 'plan', code: 'no-endpoint', figures: {} };
+  const cooled = event(21, 'endpoint-cooled', 'endpoint:b1');
+  const met = request(0, {}, [{ ...step, causes: [cooled.id] }]);
+  await store.ledger.append([
+    { ...cooled, causes: [met.id] },
+    eventOf({ kind: 'request', record: met }, makeEventId),
+  ]);
+  const { steps } = (await why(source(), met.id))!;
+  expect(steps.map(({ code }) => code).slice(0, 3)).toEqual([
+    'request-failed',
+    'no-endpoint',
+    'endpoint-cooled',
+  ]);
+});
+
 test('cuts a chain without end, and bears one that goes in a circle', async () => {
   const [a, b] = [event(0, 'host-gone', 'x'), event(0, 'host-gone', 'x')];
   await store.ledger.append([
