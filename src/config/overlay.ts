@@ -89,7 +89,8 @@ function blamed(standing: readonly Overlay[], faults: readonly Fault[]): string 
 }
 
 /** What a fault in an overlay names as its file. */
-const placeName = ({ actor, at: when }: Overlay): string => `live change by ${actor} at ${when}`;
+const placeName = ({ actor, at: when }: Overlay): string =>
+  when === '' ? actor : `live change by ${actor} at ${when}`; // a value of the command line has no time
 
 /**
  * The configuration that files and overlays make together. `sources` say where the overlays stand, where that is known

@@ -122,8 +122,8 @@ class Waiting implements Waiter, Yielder {
     this.#since = clock.mono();
     path.step(x, 'wait', 'waits', {
       aheadTokens: this.#aheadTokens,
-      waitMs: told(this.#waitMs),
-      serviceMs: Math.round(this.#serviceMs),
+      // Where nothing is known yet, no time at all would be told.
+      ...(this.#serviceMs > 0 ? { waitMs: told(this.#waitMs), serviceMs: Math.round(this.#serviceMs) } : {}),
     });
     this.#inQueue = x.route!.waiting.add(this, this);
     const { line } = this.#backend;
