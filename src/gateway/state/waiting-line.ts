@@ -228,10 +228,12 @@ export class WaitingLine {
     return Math.max(passedBy / PASSED_BY_MAX, (now - parkedAt) / PARKED_MS_MAX);
   }
 
-  /** Those whose turn it would be, but whom the places that are left are not for. */
+  /** Whom the places that are left are not for is passed over, with all lower priorities: they do not go before it. */
   #passOverOthers(isRoomFor: (claim: Claim) => boolean): void {
     for (let rank = 1; rank < RANKS; rank++) {
-      if (this.#heads[rank]! > 0 && !isRoomFor(this.#queues[rank]!.first!.item.waiter)) this.#heads[rank] = 0;
+      if (this.#heads[rank] === 0 || isRoomFor(this.#queues[rank]!.first!.item.waiter)) continue;
+      this.#heads.fill(0, rank);
+      return;
     }
   }
 
