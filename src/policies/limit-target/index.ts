@@ -79,7 +79,13 @@ export class TargetLimit implements LimitController {
     const tooMuch = GAIN * (share - 1) * (this.#allowedPart / this.#count);
     if (share > 1) this.#cut(tooMuch, inFlight, now);
     else if (2 * this.#saturated >= this.#count && share < NEAR) this.#grow(-tooMuch, inFlight, now);
-    else this.#growthMin = GROWTH_MIN;
+    else {
+      this.#growthMin = GROWTH_MIN;
+      if (this.starting && share >= NEAR) {
+        this.starting = false; // it is there already
+        this.limit = Math.max(this.limit, inFlight);
+      }
+    }
     this.#begin(now);
   }
 
