@@ -193,9 +193,10 @@ export class Delivery implements AttemptHost {
     if (x.route!.hold) tellHold(x, now - startedAt, now);
     const { usualOut } = x.route!;
     if (x.tokensOut !== undefined && x.degraded === undefined) {
+      const tokens = call.protocol === 'openai' ? x.tokensOut / call.request.choices : x.tokensOut;
       const weight = Math.max(USUAL_WEIGHT, 1 / ++usualOut.answers);
-      const before = usualOut.value ?? x.tokensOut;
-      usualOut.value = before + weight * (x.tokensOut - before);
+      const before = usualOut.value ?? tokens;
+      usualOut.value = before + weight * (tokens - before);
     }
   }
 

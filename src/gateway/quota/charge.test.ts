@@ -4,6 +4,7 @@ import { settingsSchema } from '../../config/schema/index.ts';
 import { TokenBucket } from '../../policies/token-bucket/index.ts';
 import { readOpenaiRequest } from '../../protocols/openai/request.ts';
 import type { Call } from '../call.ts';
+import { reckonCost } from '../cost.ts';
 import { Exchange } from '../exchange.ts';
 import { amountsOf, counts, tokensUsed } from './charge.ts';
 
@@ -42,7 +43,8 @@ describe('what is set aside', () => {
     ['what can never be, as it is', { max_tokens: 1001 }, [1, 1001, 1041]],
     ['nothing for no answer', { max_tokens: 0 }, [1, 40, 40]],
   ])('is %s', (_what, body, amounts) => {
-    expect(amountsOf(exchange(), chat(body), rates)).toEqual(amounts);
+    const cost = reckonCost(chat(body), 160, 300);
+    expect(amountsOf(exchange({ cost }), chat(body), rates)).toEqual(amounts);
   });
 
   it('is no request for a stage of a pipeline, which is one already', () => {

@@ -26,7 +26,7 @@ function tokensReserved(call: Call, { tokensIn, tokensOut }: Cost, burst: number
   if (call.kind === 'embeddings') return Math.min(tokensIn, burst);
   const { outputTokensMax, choices } = call.request;
   if (outputTokensMax === undefined) {
-    return Math.min(tokensIn + Math.min(tokensOut * choices, burst * GUESS_SHARE_MAX), burst);
+    return Math.min(tokensIn + Math.min(tokensOut, burst * GUESS_SHARE_MAX), burst);
   }
   const allowed = outputTokensMax * choices;
   return allowed > burst ? allowed : Math.min(tokensIn + allowed, burst);
