@@ -19,7 +19,7 @@ export const REASONS = {
   'record-not-found':
     'This request has no record, nor any count of its second: it was in a worker that died, or its record is no longer kept.',
   'requests-grouped':
-    '{count} requests to {route} by {tenant} ended as {reason} in that second; {example} is one of them.',
+    '{count} requests to {route} by {tenant} ended {reason} in that second; {example} is one of them.',
 
   // The chain itself
   'cause-not-kept': 'The event {event}, which this follows from, is no longer in the ledger.',
@@ -214,6 +214,8 @@ export const IN_SHORT: Readonly<Record<string, string>> = {
   'queue-full': 'the queue was full',
   displaced: 'its place in the queue went to another',
   'too-late-to-serve': 'its turn came too late',
+  quota_exceeded: 'a limit of the tenant was used up',
+  draining: 'the gateway was shutting down',
   overloaded: 'there was no room',
   backend_unavailable: 'no endpoint could be used',
   backend_error: 'the engine failed',

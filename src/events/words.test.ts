@@ -24,6 +24,11 @@ test('tells a code within a sentence in words', () => {
     'Down the ladder: rung 1, a fixed answer, as the queue was full.',
   );
   expect(inWords('fixed-answer', { rung: 1, for: 'moon-full' })).toContain(', as moon-full.');
+  const group = { count: 2, route: 'chat', tenant: 'web', example: 'req_1' };
+  expect(inWords('requests-grouped', { ...group, reason: 'refused:queue-full' })).toBe(
+    '2 requests to chat by web ended refused, as the queue was full, in that second; req_1 is one of them.',
+  );
+  expect(inWords('requests-grouped', { ...group, reason: 'failed:moon-full' })).toContain('failed:moon-full');
 });
 
 test('tells a code without a sentence as it is, with its figures', () => {

@@ -44,8 +44,13 @@ function shown(name: string, value: unknown): string {
     if (/(^bytes|Bytes)$/.test(name)) return formatSize(value);
     return String(value);
   }
-  if ((name === 'for' || name === 'rule') && typeof value === 'string' && Object.hasOwn(IN_SHORT, value))
-    return IN_SHORT[value]!;
+  if (typeof value === 'string' && (name === 'for' || name === 'rule')) return inShort(value);
+  if (typeof value === 'string' && name === 'reason') {
+    const [outcome, cause] = value.split(':');
+    if (cause !== undefined && Object.hasOwn(IN_SHORT, cause)) return `${outcome}, as ${inShort(cause)},`;
+  }
   if (Array.isArray(value)) return value.map((item) => shown('', item)).join(', ');
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 }
+
+const inShort = (code: string): string => (Object.hasOwn(IN_SHORT, code) ? IN_SHORT[code]! : code);

@@ -83,8 +83,7 @@ export class Settler {
     if (x.tokensIn) counters.tokensIn.add(x.tokensIn);
     if (x.tokensOut) counters.tokensOut.add(x.tokensOut);
     if (x.backend?.settings.price) counters.cost(costOf(x, x.backend.settings.price));
-    const reason =
-      x.failure && outcome !== 'ok' && outcome !== 'degraded' ? `${outcome}:${x.failure.code}` : outcome;
+    const reason = reasonOf(x);
     const ended = { id: x.id, wallMs: x.wallMs, route, tenant: x.tenant, reason };
     if (x.snapshot && this.#facts.wantsRecord(ended)) {
       this.#facts.push({ kind: 'request', record: recordOf(x, route, durationMs) });
@@ -100,6 +99,14 @@ export class Settler {
     }
     return counters;
   }
+}
+
+/** What requests without a record of their own are counted by: how it ended, and for what. */
+function reasonOf({ outcome, failure, shedFor }: Exchange): string {
+  const was = outcome!;
+  if (was === 'ok') return was;
+  const cause = was === 'refused' || was === 'degraded' ? (shedFor ?? failure?.code) : failure?.code;
+  return cause === undefined ? was : `${was}:${cause}`;
 }
 
 /** A price is for a million tokens. */
