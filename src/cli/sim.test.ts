@@ -88,7 +88,8 @@ it('puts two configurations side by side, and --set changes the first alone', as
     'rate=30/s,for=20s',
   );
   expect(code).toBe(0);
-  expect(out).toMatch(/A {2}.*armature\.yaml, seed 1/);
+  expect(out).toMatch(/A {2}.*armature\.yaml with backends\.model\.limits\.concurrency=1, seed 1/);
+  expect(out).toMatch(/B {2}.*armature\.yaml, seed 1/);
   expect(out).toMatch(/good, %.*[+-]\d/);
   const json = await armature(
     '-c',

@@ -114,6 +114,8 @@ export const command = defineCommand({
 
 interface Side {
   file: string;
+  /** What was put over it by --set. */
+  set: string[];
   settings: Settings;
 }
 
@@ -129,31 +131,41 @@ async function sim({ options: asked, common, output }: Call<typeof options>): Pr
   const files = [common.config ?? CONFIG_FILE, ...(asked.compare === undefined ? [] : [asked.compare])];
   const sides: Side[] = [];
   for (const [index, file] of files.entries()) {
-    const settings = settingsOf(file, index === 0 ? asked.set : [], output);
+    const over = index === 0 ? asked.set : [];
+    const settings = settingsOf(file, over, output);
     if (!settings) return 2;
     check(file, settings, asked, rows);
-    sides.push({ file, settings });
+    sides.push({ file, set: over.map(({ text }) => text), settings });
   }
   // Requests of a simulation live as those of a gateway do: see src/gateway/main.ts.
   setFlagsFromString('--no-allocation-site-pretenuring');
   const first = asked.seed ?? 1;
   const seeds = Array.from({ length: asked.repeat ?? 1 }, (_, index) => first + index);
-  const results: { file: string; seeds: number[]; reports: SimulationReport[]; groups: GroupSummary[] }[] =
-    [];
-  for (const { file, settings } of sides) {
+  const results: (Pick<Side, 'file' | 'set'> & {
+    seeds: number[];
+    reports: SimulationReport[];
+    groups: GroupSummary[];
+  })[] = [];
+  for (const { file, set, settings } of sides) {
     const reports: SimulationReport[] = [];
     for (const seed of seeds) reports.push(await run(file, settings, asked, rows, seed));
-    results.push({ file, seeds, reports, groups: summarise(reports) });
+    results.push({ file, set, seeds, reports, groups: summarise(reports) });
   }
   if (common.json) {
-    const told = results.map(({ file, reports, groups }) =>
-      seeds.length === 1 ? { file, ...reports[0]! } : { file, seeds, groups },
-    );
+    const told = results.map(({ file, set, reports, groups }) => {
+      const of = set.length === 0 ? { file } : { file, set };
+      return seeds.length === 1 ? { ...of, ...reports[0]! } : { ...of, seeds, groups };
+    });
     output.json(told.length === 1 ? told[0] : { a: told[0], b: told[1] });
   } else if (results.length === 1 && seeds.length === 1) {
-    output.print(formatRun(results[0]!.file, results[0]!.reports[0]!));
-  } else output.print(formatSummaries(results));
+    output.print(formatRun(named(results[0]!).file, results[0]!.reports[0]!));
+  } else output.print(formatSummaries(results.map((result) => ({ ...result, ...named(result) }))));
   return 0;
+}
+
+/** The configuration as a person knows it. */
+function named({ file, set }: Pick<Side, 'file' | 'set'>): { file: string } {
+  return { file: set.length === 0 ? file : `${file} with ${set.join(', ')}` };
 }
 
 /** The rows of a trace, from `--from` on; drawn where the file holds distributions. */
