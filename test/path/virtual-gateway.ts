@@ -230,10 +230,11 @@ export class VirtualGateway {
   readonly served: Served[] = [];
   #number = 0;
 
-  constructor(config: unknown, seed = 1) {
+  /** `sinkOf`: where facts go instead of `facts`. */
+  constructor(config: unknown, seed = 1, sinkOf?: (time: VirtualTime) => FactSink) {
     const random = seededRandom(seed);
-    const sink: FactSink = {
-      push: (fact) => void this.facts.push(fact),
+    const sink = sinkOf?.(this.time) ?? {
+      push: (fact: Fact) => void this.facts.push(fact),
       wantsRecord: () => true,
       waiting: 0,
     };
