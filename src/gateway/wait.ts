@@ -71,11 +71,16 @@ class Waiting implements Waiter, Yielder {
     const now = path.deps.clock.mono();
     if (isRoomFor(this, this.#backend, now)) return true;
     let places = 0;
-    for (const endpoint of endpoints) if (endpoint.waitMs(now) === 0) places += endpoint.inflight;
+    let running = 0;
+    for (const endpoint of endpoints) {
+      if (endpoint.waitMs(now) > 0) continue;
+      places += endpoint.inflight;
+      running += endpoint.tokensInFlight;
+    }
     // It waits for a start, whose time has been judged already, or for a first unit of other workers.
     this.#places = places;
     if (places === 0) return true;
-    const ahead = line.ahead(this, places);
+    const ahead = line.ahead(this, places, running);
     this.#waitMs = line.drain.waitMs(ahead, now);
     this.#aheadTokens = Math.round(ahead.above + ahead.own);
     const serviceMs = this.#service(now).safeMs;
@@ -88,7 +93,7 @@ class Waiting implements Waiter, Yielder {
       ...reason.figures,
       waiting: line.length,
       aheadTokens: this.#aheadTokens,
-      tokensPerSecond: Math.round((line.drain.tokensPerMs(places, now) ?? 0) * 1000),
+      tokensPerSecond: Math.round((line.drain.tokensPerMs(places, now, running) ?? 0) * 1000),
       places,
     };
     path.step(x, 'wait', reason.code, figures, `routes.${x.route!.name}.deadline`);

@@ -149,7 +149,7 @@ export class WaitingLine {
   }
 
   /** What would be served before one that comes now. */
-  ahead(waiter: Pick<Waiter, 'rank' | 'tenant' | 'share'>, places: number): Ahead {
+  ahead(waiter: Pick<Waiter, 'rank' | 'tenant' | 'share'>, places: number, running: number): Ahead {
     const { rank, tenant, share } = waiter;
     let above = 0;
     for (let higher = 0; higher < rank; higher++) above += this.#work[higher]!;
@@ -160,6 +160,7 @@ export class WaitingLine {
       above,
       own: parked + queue.ahead(tenant, share),
       places,
+      running,
       floors: this.floors,
       waits: (at) => this.#counts[at]! > 0,
     };

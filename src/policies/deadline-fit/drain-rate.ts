@@ -16,6 +16,8 @@ export interface Ahead {
   own: number;
   /** Places that are taken now at endpoints that can be used. */
   places: number;
+  /** Tokens of what runs there; the mean of what ran before stands in where it is not said. */
+  running?: number;
   /** Share of contested work that each priority is sure of, and whether anybody waits at it. */
   floors: readonly number[];
   waits: (rank: number) => boolean;
@@ -66,12 +68,17 @@ export class DrainRate {
     this.#meanHeldMs += weight * (heldMs - this.#meanHeldMs);
   }
 
-  /** Tokens of work that are finished in a millisecond while `places` are taken; undefined where nothing is known. */
-  tokensPerMs(places: number, now: number): number | undefined {
+  /**
+   * Tokens of work that are finished in a millisecond while `places` are taken by `running` tokens; undefined where nothing
+   * is known. Where what runs is larger than what ran before, the first of it may not be finished for a good while, which
+   * is no sign of an engine that stands still.
+   */
+  tokensPerMs(places: number, now: number, running = 0): number | undefined {
     if (this.#attempts === 0) return undefined;
     this.#fade(now);
     const byPlaces = (places * this.#meanWork) / Math.max(0.01, this.#meanHeldMs);
-    const departureMs = this.#meanHeldMs / Math.max(1, places);
+    const larger = Math.max(1, running / Math.max(1, places * this.#meanWork));
+    const departureMs = (this.#meanHeldMs * larger) / Math.max(1, places);
     const windowMs = Math.min(WINDOW_MS_MAX, Math.max(WINDOW_MS_MIN, WINDOW_DEPARTURES * departureMs));
     this.#windowMs = windowMs;
     const enoughMs = windowMs * MEASURED_SHARE;
@@ -80,8 +87,8 @@ export class DrainRate {
   }
 
   /** How long a newcomer waits for its place; 0 where nothing is known. */
-  waitMs({ rank, above, own, places, floors, waits }: Ahead, now: number): number {
-    const rate = this.tokensPerMs(places, now);
+  waitMs({ rank, above, own, places, running, floors, waits }: Ahead, now: number): number {
+    const rate = this.tokensPerMs(places, now, running);
     if (rate === undefined) return 0;
     let below = 0;
     for (let lower = rank + 1; lower < floors.length; lower++) if (waits(lower)) below += floors[lower]!;

@@ -39,6 +39,17 @@ describe('the rate at which a backend works off what waits', () => {
     expect(drain.waitMs(ahead({ own: 700 }), now)).toBeCloseTo(2_000, -1);
   });
 
+  it('waits for the first of what is larger than all before it to come to its end', () => {
+    const drain = new DrainRate(4);
+    const now = busy(drain, 0, 2_000, 200, 200, 10);
+    drain.contested(now, true);
+    // Two that take fifteen times as long hold both places: 0.7 s later neither can have ended.
+    const running = { places: 2, running: 300 };
+    expect(drain.waitMs(ahead({ own: 0, places: 2 }), now + 700)).toBeGreaterThan(60_000);
+    expect(drain.waitMs(ahead({ own: 0, ...running }), now + 700)).toBeLessThan(3_000);
+    expect(drain.waitMs(ahead({ own: 0, ...running }), now + 30_000)).toBeGreaterThan(10_000);
+  });
+
   it('is what is finished while others wait, whatever the places are said to be', () => {
     const drain = new DrainRate(4);
     drain.contested(0, true);
@@ -141,6 +152,16 @@ describe('the rate at which a backend works off what waits', () => {
 });
 
 describe('the time that an answer takes', () => {
+  it('takes no more for a size below all that are known than for the smallest of them', () => {
+    const times = new ServiceTimes();
+    for (let i = 0; i < 20; i++) {
+      times.observe('chat', 64, 400, i * 100);
+      times.observe('chat', 1024, 4_000, i * 100);
+    }
+    expect(times.expected('chat', 8, 2_000).levelMs).toBeCloseTo(400);
+    expect(times.expected('chat', 4096, 2_000).levelMs).toBeCloseTo(4_000);
+  });
+
   it('is none where nothing is known, or nothing was seen for long', () => {
     const times = new ServiceTimes();
     expect(times.expected('chat', 100, 0)).toEqual({ levelMs: 0, likelyMs: 0, safeMs: 0 });

@@ -53,6 +53,12 @@ class Expected {
   }
 }
 
+/** What was learned of one kind of requests: of all, and of each size. */
+interface Kind {
+  all: Expected;
+  sizes: (Expected | undefined)[];
+}
+
 export interface ServiceTime {
   /** What is expected; what it may well be; what it hardly ever is more than. Milliseconds. */
   levelMs: number;
@@ -67,7 +73,7 @@ const UNKNOWN: ServiceTime = { levelMs: 0, likelyMs: 0, safeMs: 0 };
  * of any other answer. By kind, and by size in steps of two times.
  */
 export class ServiceTimes {
-  readonly #kinds = new Map<string, { all: Expected; sizes: (Expected | undefined)[] }>();
+  readonly #kinds = new Map<string, Kind>();
 
   /** `kind`: from a small, fixed set. `size`: tokens that the time hangs on. */
   observe(kind: string, size: number, ms: number, now: number): void {
@@ -91,18 +97,23 @@ export class ServiceTimes {
   expected(kind: string, size: number, now: number): ServiceTime {
     const known = this.#kinds.get(kind);
     if (!known) return UNKNOWN;
-    let good = known.all;
-    // Where nothing is known of this size, it takes no less than the next smaller of which something is.
-    for (let step = stepOf(size); step >= 0; step--) {
-      const sized = known.sizes[step];
-      if (!sized || sized.samples < SAMPLES_MIN || now - sized.at >= STALE_MS) continue;
-      if (step === stepOf(size) || sized.levelMs > good.levelMs) good = sized;
-      break;
-    }
+    const good = this.#nearest(known, stepOf(size), now);
     if (now - good.at >= STALE_MS) return UNKNOWN;
     const { levelMs, spreadMs, peakMs } = good;
     const safeMs = Math.max(peakMs, levelMs + SAFE_SPREADS * spreadMs);
     return { levelMs, likelyMs: levelMs + LIKELY_SPREADS * spreadMs, safeMs };
+  }
+
+  /** Where nothing is known of this size it takes no less than the next smaller of which something is, and no more than the next larger. */
+  #nearest({ all, sizes }: Kind, step: number, now: number): Expected {
+    const isKnown = (sized: Expected | undefined): sized is Expected =>
+      sized !== undefined && sized.samples >= SAMPLES_MIN && now - sized.at < STALE_MS;
+    const own = sizes[step];
+    if (isKnown(own)) return own;
+    const smaller = sizes.findLast((sized, at) => at < step && isKnown(sized));
+    if (smaller && smaller.levelMs > all.levelMs) return smaller;
+    const larger = sizes.find((sized, at) => at > step && isKnown(sized));
+    return larger && larger.levelMs < all.levelMs ? larger : all;
   }
 }
 
