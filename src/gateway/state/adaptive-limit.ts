@@ -25,7 +25,9 @@ const STREAM_FIRSTS = 20;
 const STREAMS_MS = 10_000;
 /** A gauge that says that requests wait in the engine: so many readings in a row, of at least this share of the running. */
 const WAITING_READINGS = 2;
-const WAITING_SHARE = 0.15;
+const WAITING_SHARE = 0.12;
+/** Up to this share nothing waits for want of room: who has just come waits for the next step. */
+const FREE_SHARE = 0.06;
 /** For so long after an engine had no room it is not tried whether it has more than was thought. */
 const HUMBLE_MS = 10_000;
 /** Refusals of an engine come in flocks; one a while is counted. */
@@ -183,6 +185,8 @@ export class AdaptiveLimit {
     if (waiting <= Math.max(1, WAITING_SHARE * running)) {
       if (this.#waitingReadings >= WAITING_READINGS) this.eager = this.#own;
       this.#waitingReadings = 0;
+      const binds = tokens >= BINDING * this.#controller.limit;
+      if (binds && waiting <= FREE_SHARE * running) this.#controller.free?.(tokens, now);
       return;
     }
     this.#waitingReadings++;

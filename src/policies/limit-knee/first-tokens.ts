@@ -34,12 +34,13 @@ export class FirstTokens {
   #epochs = 0;
   #dipped = false;
 
-  /** The next base of the limit, and how far the coming epoch keeps below it. */
+  /** How far the coming epoch keeps below the base. */
   dip = 0;
 
-  next(base: number, epoch: Side, keep: Side): number {
-    const longer = Math.max(0, epoch.longer);
-    if (this.#dipped) return this.#learn(base, epoch, keep);
+  /** The next base. `took`: what first tokens took longer, as a share of the time for which a place is held. */
+  next(base: number, epoch: Side, keep: Side, took: number): number {
+    const longer = Math.max(0, took);
+    if (this.#dipped) return this.#learn(base, epoch, keep, longer);
     if (longer < this.#unhindered) this.#unhindered += WEIGHT * (longer - this.#unhindered);
     const waiting = longer - this.#unhindered;
     this.#epochs++;
@@ -67,10 +68,9 @@ export class FirstTokens {
     this.dip = 0;
   }
 
-  #learn(base: number, epoch: Side, keep: Side): number {
+  #learn(base: number, epoch: Side, keep: Side, longer: number): number {
     this.#dipped = false;
     this.dip = 0;
-    const longer = Math.max(0, epoch.longer);
     const isDip = spreadOf(epoch, keep) > DIP / 3;
     if (longer < this.#unhindered || (isDip && waitsOf(epoch, keep) < WAITS_MAX))
       this.#unhindered = Math.min(LONGER_MAX, this.#unhindered + WEIGHT * (longer - this.#unhindered));

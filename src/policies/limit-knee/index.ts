@@ -30,6 +30,9 @@ const CUT_MIN = 0.05;
 const CUT_MAX = 0.5;
 /** For how long a limit at which answers came too late is remembered. */
 const CEILING_MS = 10_000;
+/** For how long the engine's own word is believed that nothing waits, and by how much each such word lets the limit grow. */
+const FREE_MS = 3_000;
+const FREE_GROWTH = 0.04;
 
 /**
  * The fewest units in flight that give nearly all the throughput there is. It asks of every further unit whether it adds
@@ -43,11 +46,15 @@ export class KneeLimit implements LimitController {
   #base = 0;
   #ceiling = Number.POSITIVE_INFINITY;
   #ceilingAt = 0;
+  #free = 0;
+  #freeAt = Number.NEGATIVE_INFINITY;
   #epochAt = 0;
   #count = 0;
   #late = 0;
   #over = 0;
   readonly #epoch = new Side();
+  /** What each answer of the epoch took longer than its size takes at least. */
+  readonly #excesses = new Float64Array(SAMPLES);
   readonly #kept = new Side();
   readonly #firstTokens = new FirstTokens();
   readonly #wholeAnswers = new WholeAnswers();
@@ -59,7 +66,10 @@ export class KneeLimit implements LimitController {
       this.#late++;
       this.#over += (sample.share - 1) * sample.allowedPart;
     }
-    if (sample.saturated) this.#epoch.add(sample);
+    if (sample.saturated) {
+      this.#excesses[this.#epoch.count % SAMPLES] = sample.excess;
+      this.#epoch.add(sample);
+    }
     const lateMax = (sample.whole ? LATE_SHARE_MAX_WHOLE : LATE_SHARE_MAX) * Math.max(this.#count, SAMPLES);
     if (this.#late >= LATE_MIN && this.#late >= lateMax) {
       this.#cut(Math.max(sample.inFlight, REQUESTS_MIN * sample.unit), this.#over / this.#late, now);
@@ -84,6 +94,14 @@ export class KneeLimit implements LimitController {
     this.limit = this.#base = limit;
   }
 
+  free(units: number, now: number): void {
+    if (this.starting) return;
+    this.#free = Math.min(units * (1 + FREE_GROWTH), this.#ceilingNow(now));
+    this.#freeAt = now;
+    this.#base = Math.max(this.#base, this.#free);
+    this.limit = Math.max(this.limit, this.#base);
+  }
+
   restart(units: number): void {
     this.starting = true;
     this.#base = this.limit = Math.min(this.limit, units);
@@ -97,8 +115,9 @@ export class KneeLimit implements LimitController {
     const [before, after] = [this.#kept, this.#epoch];
     const known = before.count > 0;
     const grown = known && spreadOf(before, after) > SPREAD_MIN;
-    if (!whole && after.longer > LONGER_START_MAX) {
-      this.#startEnds(after.inFlight * Math.max(0.5, 1 - after.longer));
+    const longer = this.#longer();
+    if (!whole && longer > LONGER_START_MAX) {
+      this.#startEnds(after.inFlight * Math.max(0.5, 1 - longer));
     } else if (known && !grown) {
       // Something else holds it: the hard cap.
       this.#startEnds(after.inFlight);
@@ -115,6 +134,16 @@ export class KneeLimit implements LimitController {
     this.#begin(now);
   }
 
+  /**
+   * What an answer of the epoch took longer than its size takes at least, over the time for which a place is held. The median:
+   * a queue that stands delays all of them, a pause of this process or the engine's a few.
+   */
+  #longer(): number {
+    const count = Math.min(SAMPLES, this.#epoch.count);
+    const sorted = this.#excesses.subarray(0, count).sort();
+    return sorted[count >> 1]! / this.#epoch.held;
+  }
+
   #startEnds(base: number): void {
     this.starting = false;
     this.#base = base;
@@ -124,11 +153,12 @@ export class KneeLimit implements LimitController {
   #settle({ whole, unit, sentAt }: LimitSample, now: number): void {
     const next = whole
       ? this.#wholeAnswers.next(this.#base, this.#epoch)
-      : this.#firstTokens.next(this.#base, this.#epoch, this.#kept);
+      : this.#firstTokens.next(this.#base, this.#epoch, this.#kept, this.#longer());
     // Where the hard cap holds it there is no sense in going on without it.
     const most = UNUSED_MAX * this.#epoch.inFlight;
     const base = Math.min(next, most, Math.max(this.#base, this.#ceilingNow(now)));
-    this.#base = Math.max(base, REQUESTS_MIN * unit);
+    const free = now - this.#freeAt < FREE_MS ? this.#free : 0;
+    this.#base = Math.max(base, free, REQUESTS_MIN * unit);
     const swing = whole ? this.#wholeAnswers.swing : -this.#firstTokens.dip;
     this.limit = this.#base * (1 + swing);
     // What comes in at once as the limit goes up makes all the others longer for a while: that is not looked at.
@@ -137,6 +167,7 @@ export class KneeLimit implements LimitController {
 
   #cut(inFlight: number, over: number, now: number): void {
     const from = this.starting ? inFlight : Math.min(this.limit, inFlight);
+    this.#freeAt = Number.NEGATIVE_INFINITY;
     this.starting = false;
     this.#ceiling = from;
     this.#ceilingAt = now;
