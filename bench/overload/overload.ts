@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../../src/kernel/random.ts';
+import { openaiRequests } from '../../src/load/requests.ts';
 import { type Intended, type Lengths, poisson, replayed } from '../../src/load/schedule.ts';
 import { readTrace, type TraceRow } from '../../src/load/trace.ts';
 import { freePort, waitFor } from '../stage.ts';
@@ -68,11 +69,9 @@ function start(name: string, argv: string[], env: Record<string, string> = {}): 
 /** Requests per second that the engine finishes when it always has enough to do and nothing waits inside it. */
 async function capacityOf(upstream: string): Promise<number> {
   const seconds = 8;
-  const body = JSON.stringify({
-    model: values.model,
-    max_tokens: LENGTHS.outputTokens,
-    messages: [{ role: 'user', content: 'one two '.repeat(LENGTHS.promptTokens / 2) }],
-  });
+  // No two prompts alike: an engine that remembers beginnings would seem quicker than it is.
+  const settings = { base: '/v1', model: values.model!, kind: 'chat', stream: false } as const;
+  const compose = openaiRequests(settings, seededRandom(3));
   let ended = 0;
   const until = Date.now() + seconds * 1000;
   await Promise.all(
@@ -81,7 +80,7 @@ async function capacityOf(upstream: string): Promise<number> {
         const answer = await fetch(`http://${upstream}/v1/chat/completions`, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
-          body,
+          body: compose({ atMs: 0, ...LENGTHS }).body,
         });
         await answer.arrayBuffer();
         if (answer.ok) ended++;
