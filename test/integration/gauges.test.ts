@@ -31,7 +31,7 @@ const scrapes = (engine: ScriptedEngine) =>
 
 async function engineOf(armature: Armature, at: number): Promise<Json | undefined> {
   const { backends } = (await armature.admin('/api/v1/status')).json();
-  return backends[0].endpoints[at].engine;
+  return backends[0].endpoints[at]?.engine;
 }
 
 describe('a page', () => {
