@@ -110,6 +110,12 @@ export class Endpoint {
     return this.#fits(inflight);
   }
 
+  /** It could take one more, had this worker a unit of its cap for it. */
+  get lacksUnit(): boolean {
+    const { inflight } = this;
+    return inflight >= this.#leases.held(this.key) && this.#fits(inflight);
+  }
+
   /**
    * Takes a place for a request that is reckoned at `tokens`; false where there is none. `waiting` is how many wait for one,
    * this one included.

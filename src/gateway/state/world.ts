@@ -254,8 +254,8 @@ export class World {
     }
     line.offer((claim) => isRoomFor(claim, backend, now), now);
     if (line.length === 0) return;
-    // They came before the endpoint did: nobody has asked for units of it yet.
-    for (const { key } of usable) if (leases.held(key) === 0) leases.want(key, line.length);
+    // Nobody has asked for units yet where they came before the endpoint did, or while its own limit held them back.
+    for (const endpoint of usable) if (endpoint.lacksUnit) leases.want(endpoint.key, line.length);
   }
 
   /** Wakes the backend again when an endpoint that is fenced now may be used. */
