@@ -90,8 +90,10 @@ describe("llama.cpp's own server behind Armature", () => {
         .json()
         .backends.map(({ endpoints }: Json) => endpoints[0].engine);
     const idle = { waiting: 0, running: 0, ageMs: expect.any(Number), stale: false };
-    await eventually('both are read', async () => (await loads()).every(Boolean));
-    expect(await loads()).toEqual([idle, idle]);
+    await eventually('both are read, and idle', async () =>
+      (await loads()).every((load: Json) => load?.running === 0 && load.waiting === 0),
+    );
+    expect((await loads())[1]).toEqual(idle);
     // Three for two places, and not through Armature.
     const body = chatBody({ model: 'smollm2', stream: true, max_tokens: 1500, ignore_eos: true });
     const clients = await Promise.all([1, 2, 3].map(() => RawClient.open(engine.port)));

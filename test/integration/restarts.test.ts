@@ -82,6 +82,11 @@ function isWhole({ stream, answer }: Asked): boolean {
 const hadBegun = ({ stream, answer }: Asked) => stream && answer.status === 200 && answer.events.length > 1;
 const told = ({ stream, answer }: Asked) => `${stream ? 'stream' : 'whole'} ${answer}`;
 
+async function allWell(armature: Armature): Promise<boolean> {
+  const { backends } = (await armature.admin('/api/v1/status')).json();
+  return backends[0].endpoints.every(({ state }: { state: string }) => state === 'well');
+}
+
 /** Restarts each endpoint in turn under load, and gives what every caller was answered. */
 async function restartAll(manner: string, signal: NodeJS.Signals): Promise<Asked[]> {
   await using engines = new AsyncDisposableStack();
@@ -102,6 +107,8 @@ async function restartAll(manner: string, signal: NodeJS.Signals): Promise<Asked
   for (const engine of all) {
     const before = asked.length;
     await eventually('traffic goes on', () => asked.length > before + 2 * CALLERS, 20_000);
+    // One after another: the one before is in use again.
+    await eventually('all are well', () => allWell(armature), 20_000);
     await engine.restart(signal);
   }
   const before = asked.length;
