@@ -34,8 +34,9 @@ export class Heap<Item extends Heaped> {
 
   /** To be called when what decides on the item's place has changed. */
   changed(item: Item): void {
+    const { slot } = item;
     this.#rise(item);
-    this.#sink(item);
+    if (item.slot === slot) this.#sink(item);
   }
 
   #rise(item: Item): void {

@@ -1,12 +1,12 @@
 import type { Clock } from './clock.ts';
+import { Heap, type Heaped } from './heap.ts';
 import type { TimerHandle, Timers } from './timers.ts';
 
-interface Due {
+/** Out of the heap once it has run or was cleared. */
+interface Due extends Heaped {
   at: number;
   order: number;
   run: () => void;
-  /** Its place in the heap; -1 once it has run or was cleared. */
-  place: number;
 }
 
 /**
@@ -17,8 +17,8 @@ interface Due {
 export class VirtualTime implements Clock, Timers {
   #now = 0;
   #order = 0;
-  /** A binary heap, the next one first. What is cleared leaves at once: most timers of a request are. */
-  readonly #heap: Due[] = [];
+  /** The next one first. What is cleared leaves at once: most timers of a request are. */
+  readonly #heap = new Heap<Due>(before);
   readonly #epoch: number;
 
   constructor(epoch = Date.UTC(2026, 0, 1)) {
@@ -35,25 +35,24 @@ export class VirtualTime implements Clock, Timers {
 
   set(delayMs: number, run: () => void): TimerHandle {
     const at = this.#now + Math.max(0, delayMs);
-    const due: Due = { at, order: this.#order++, run, place: this.#heap.length };
-    this.#heap.push(due);
-    this.#rise(due);
+    const due: Due = { at, order: this.#order++, run, slot: -1 };
+    this.#heap.add(due);
     return due;
   }
 
   clear(handle: TimerHandle): void {
     const due = handle as Due | undefined;
-    if (due && due.place >= 0) this.#remove(due);
+    if (due && due.slot >= 0) this.#heap.remove(due);
   }
 
   /** Timers set and neither run nor cleared. */
   get pending(): number {
-    return this.#heap.length;
+    return this.#heap.items.length;
   }
 
   /** When the next timer is due, or undefined where there is none. */
   get nextAt(): number | undefined {
-    return this.#heap[0]?.at;
+    return this.#heap.first?.at;
   }
 
   /** Runs everything due within the next `ms` milliseconds, in order, and leaves the clock at the end of them. */
@@ -73,55 +72,12 @@ export class VirtualTime implements Clock, Timers {
 
   /** Runs the next timer if it is due by `end`. */
   #step(end: number): boolean {
-    const next = this.#heap[0];
+    const next = this.#heap.first;
     if (!next || next.at > end) return false;
-    this.#remove(next);
+    this.#heap.remove(next);
     this.#now = Math.max(this.#now, next.at);
     next.run();
     return true;
-  }
-
-  #remove(due: Due): void {
-    const last = this.#heap.pop()!;
-    const { place } = due;
-    due.place = -1;
-    if (last === due) return;
-    last.place = place;
-    this.#heap[place] = last;
-    this.#rise(last);
-    if (last.place === place) this.#sink(last);
-  }
-
-  #rise(due: Due): void {
-    const heap = this.#heap;
-    let { place } = due;
-    while (place > 0) {
-      const above = (place - 1) >> 1;
-      const other = heap[above]!;
-      if (!before(due, other)) break;
-      heap[place] = other;
-      other.place = place;
-      place = above;
-    }
-    heap[place] = due;
-    due.place = place;
-  }
-
-  #sink(due: Due): void {
-    const heap = this.#heap;
-    let { place } = due;
-    for (;;) {
-      let below = 2 * place + 1;
-      if (below >= heap.length) break;
-      if (below + 1 < heap.length && before(heap[below + 1]!, heap[below]!)) below++;
-      const other = heap[below]!;
-      if (!before(other, due)) break;
-      heap[place] = other;
-      other.place = place;
-      place = below;
-    }
-    heap[place] = due;
-    due.place = place;
   }
 }
 
