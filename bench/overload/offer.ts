@@ -1,4 +1,3 @@
-import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import { systemTimers } from '../../src/kernel/timers.ts';
@@ -6,6 +5,7 @@ import type { LoadRequest, Outcome, Sender } from '../../src/load/contracts.ts';
 import { openaiRequests } from '../../src/load/requests.ts';
 import type { Intended } from '../../src/load/schedule.ts';
 import { openSender } from '../../src/load/sender.ts';
+import { Durations } from '../../src/telemetry/durations.ts';
 
 /** One kind of traffic: what it sends, and when. */
 export interface Stream {
@@ -56,17 +56,6 @@ export interface Result {
 /** How long after its deadline an answer is waited for, milliseconds. */
 const GRACE_MS = 1000;
 
-class Kept {
-  readonly #histogram: RecordableHistogram = createHistogram({ lowest: 1, highest: 600_000_000, figures: 3 });
-  add(ms: number): void {
-    this.#histogram.record(Math.max(1, Math.round(ms * 1000)));
-  }
-  get spread(): { p50: number; p99: number } {
-    if (this.#histogram.count === 0) return { p50: 0, p99: 0 };
-    return { p50: this.#histogram.percentile(50) / 1000, p99: this.#histogram.percentile(99) / 1000 };
-  }
-}
-
 /**
  * Offers traffic in an open loop: requests are sent at their times whatever comes back, and latency counts from those
  * times. Resolves when every request has ended.
@@ -81,9 +70,9 @@ class Offer {
   readonly #settings: OfferSettings;
   readonly #sender: Sender;
   readonly #compose: (intended: Intended) => LoadRequest;
-  readonly #total = new Kept();
-  readonly #firstToken = new Kept();
-  readonly #refusal = new Kept();
+  readonly #total = new Durations();
+  readonly #firstToken = new Durations();
+  readonly #refusal = new Durations();
   readonly #counts = {
     offered: 0,
     good: 0,
@@ -193,12 +182,18 @@ class Offer {
       name: this.#stream.name,
       ...this.#counts,
       failures: this.#failures,
-      total: this.#total.spread,
-      firstToken: this.#firstToken.spread,
-      refusal: this.#refusal.spread,
+      total: ends(this.#total),
+      firstToken: ends(this.#firstToken),
+      refusal: ends(this.#refusal),
       seconds: this.#seconds,
     });
   }
+}
+
+/** The middle and the end of what was measured; 0 where nothing was. */
+function ends(durations: Durations): { p50: number; p99: number } {
+  const { p50 = 0, p99 = 0 } = durations.spread() ?? {};
+  return { p50, p99 };
 }
 
 /** Two schedules of a run: the share `critical` of the arrivals, drawn at random, and the others. */

@@ -1,17 +1,5 @@
-import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import { Durations, type Spread } from '../telemetry/durations.ts';
 import type { Outcome } from './contracts.ts';
-
-/** Percentiles of a duration, in milliseconds; undefined where nothing was measured. */
-export interface Spread {
-  count: number;
-  mean: number;
-  p50: number;
-  p90: number;
-  p95: number;
-  p99: number;
-  p999: number;
-  max: number;
-}
 
 /** What was measured of one run, its warm-up left out. */
 export interface Tally {
@@ -40,35 +28,6 @@ export interface Tally {
 
 /** Later than this a request counts as late. Its latency counts from its intended time all the same. */
 export const LATE_MS = 10;
-
-/** An hour, in microseconds: longer ones count as one hour. */
-const HIGHEST_US = 3_600_000_000;
-
-/** Times in a histogram of high dynamic range (Node's own), to three digits. */
-class Durations {
-  readonly #histogram: RecordableHistogram = createHistogram({ lowest: 1, highest: HIGHEST_US, figures: 3 });
-
-  add(ms: number): void {
-    this.#histogram.record(Math.min(HIGHEST_US, Math.max(1, Math.round(ms * 1000))));
-  }
-
-  spread(): Spread | undefined {
-    const histogram = this.#histogram;
-    if (histogram.count === 0) return undefined;
-    const ms = (us: number) => us / 1000;
-    const at = (percent: number) => ms(histogram.percentile(percent));
-    return {
-      count: histogram.count,
-      mean: ms(histogram.mean),
-      p50: at(50),
-      p90: at(90),
-      p95: at(95),
-      p99: at(99),
-      p999: at(99.9),
-      max: ms(histogram.max),
-    };
-  }
-}
 
 /** The life of one request, in milliseconds of one clock. */
 export interface Timeline {

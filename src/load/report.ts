@@ -1,5 +1,6 @@
 import { formatDuration } from '../kernel/units.ts';
-import { LATE_MS, type Spread, type Tally } from './recorder.ts';
+import type { Spread } from '../telemetry/durations.ts';
+import { LATE_MS, type Tally } from './recorder.ts';
 import type { RunResult } from './run.ts';
 
 /** What a run was, for its report. */

@@ -1,19 +1,11 @@
-import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { RequestRecord } from '../events/contracts.ts';
 import type { Priority } from '../kernel/priorities.ts';
+import { Durations, type Spread as FullSpread } from '../telemetry/durations.ts';
 import type { SimulatedCaller } from './caller.ts';
 import type { Arrival } from './contracts.ts';
 
 /** Percentiles of a duration, milliseconds. */
-export interface Spread {
-  count: number;
-  mean: number;
-  p50: number;
-  p90: number;
-  p95: number;
-  p99: number;
-  max: number;
-}
+export type Spread = Omit<FullSpread, 'p999'>;
 
 /** What became of the requests of one route, tenant and priority. */
 export interface GroupReport {
@@ -43,34 +35,8 @@ export interface GroupReport {
   refusal: Spread | undefined;
 }
 
-/** An hour, in microseconds: longer ones count as one hour. */
-const HIGHEST_US = 3_600_000_000;
 /** Groups at most; what comes beyond is counted in the last. */
 const GROUPS_MAX = 1000;
-
-class Durations {
-  readonly #histogram: RecordableHistogram = createHistogram({ lowest: 1, highest: HIGHEST_US, figures: 3 });
-
-  add(ms: number): void {
-    this.#histogram.record(Math.min(HIGHEST_US, Math.max(1, Math.round(ms * 1000))));
-  }
-
-  spread(): Spread | undefined {
-    const histogram = this.#histogram;
-    if (histogram.count === 0) return undefined;
-    const at = (percent: number) => histogram.percentile(percent) / 1000;
-    const mean = Math.round(histogram.mean) / 1000;
-    return {
-      count: histogram.count,
-      mean,
-      p50: at(50),
-      p90: at(90),
-      p95: at(95),
-      p99: at(99),
-      max: histogram.max / 1000,
-    };
-  }
-}
 
 class Group {
   readonly report: GroupReport;
@@ -138,9 +104,9 @@ class Group {
   finish(): GroupReport {
     return {
       ...this.report,
-      firstToken: this.#firstToken.spread(),
-      total: this.#total.spread(),
-      refusal: this.#refusal.spread(),
+      firstToken: told(this.#firstToken),
+      total: told(this.#total),
+      refusal: told(this.#refusal),
     };
   }
 }
@@ -238,6 +204,14 @@ export class Recorder {
     this.#last = { arrival, group };
     return group;
   }
+}
+
+/** As a report has it: to the microsecond, and no further than there are requests enough for. */
+function told(durations: Durations): Spread | undefined {
+  const spread = durations.spread();
+  if (!spread) return undefined;
+  const { p999: _p999, ...rest } = spread;
+  return { ...rest, mean: Math.round(rest.mean * 1000) / 1000 };
 }
 
 function bump(counts: Record<string, number>, key: string): void {
