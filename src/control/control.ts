@@ -24,7 +24,7 @@ import { withAuthors } from './authors.ts';
 import { Changes } from './changes.ts';
 import type { Effective } from './configuration.ts';
 import { type GatewayLink, type GatewayPeer, Gateways } from './gateways.ts';
-import { backendOfPart, HostStandings } from './host-standings.ts';
+import { backendOfPart, HostStandings, STARTS_KEPT } from './host-standings.ts';
 import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
 import { IdleHosts } from './idle-hosts.ts';
 import { liveKeys } from './keys/index.ts';
@@ -53,8 +53,6 @@ export interface ControlOptions {
 /** Hosts that served before a restart of control and have not connected within this time are not believed any more. */
 const HOSTS_BACK_MS = 5000;
 const PUBLISH_RETRY_MS = 1000;
-/** Starts of each host that are looked up. */
-const STARTS_READ = 5;
 /** Causes of one snapshot; the oldest are left out where it has waited for more. */
 const CAUSES_MAX = 100;
 /** How much longer than they need to drain workers may take to leave. */
@@ -385,7 +383,7 @@ async function startsOf(ledger: LedgerService, backend: string): Promise<number[
     type: 'host-ready',
     subject: `backend:${backend}`,
     order: 'desc',
-    limit: STARTS_READ,
+    limit: STARTS_KEPT,
   } as const;
   const ready = await ledger.store.ledger.events(query);
   return ready

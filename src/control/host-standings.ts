@@ -3,7 +3,7 @@ import type { HostReading, PartNotice } from '../links/messages.ts';
 import { hostPart } from '../supervisor/parts.ts';
 
 /** Starts of one backend's host that its expected time is the mean of. */
-const STARTS_KEPT = 5;
+export const STARTS_KEPT = 5;
 
 /** A host that is started again only after so long keeps dying: it has died five times without a quiet minute. */
 const FAILING_MS = 3000;

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { Client } from 'undici';
+import type { Client } from 'undici';
 import type { Timers } from '../../kernel/timers.ts';
-import type { Probe, ProbeTarget } from './prober.ts';
+import { clientOf, getOf, wordsOf } from '../http-get.ts';
+import type { Probe } from './prober.ts';
 
 /** What is read of an answer's body before the connection is closed, in bytes: its status is all that is wanted. */
 const BODY_BYTES_MAX = 64 * 1024;
@@ -16,10 +16,8 @@ export function httpProbe(timers: Timers): Probe {
       client?.destroy();
     });
     try {
-      const { origin, pathname, search } = new URL(target.url);
-      client = new Client(origin, { allowH2: false, connect: { timeout: withinMs, ...tlsOf(target.tls) } });
-      const path = pathname + search;
-      const { statusCode, body } = await client.request({ method: 'GET', path, headers: target.headers });
+      client = clientOf(target.url, target.tls, withinMs);
+      const { statusCode, body } = await client.request(getOf(target.url, target.headers));
       await body.dump({ limit: BODY_BYTES_MAX });
       return { status: statusCode };
     } catch (error) {
@@ -29,21 +27,4 @@ export function httpProbe(timers: Timers): Probe {
       void client?.destroy();
     }
   };
-}
-
-/** Read at each probe: certificates are replaced while we run. */
-function tlsOf(tls: ProbeTarget['tls']): object {
-  if (!tls) return {};
-  const { ca, cert, key, serverName } = tls;
-  return {
-    ...(ca !== undefined && { ca: readFileSync(ca) }),
-    ...(cert !== undefined && { cert: readFileSync(cert) }),
-    ...(key !== undefined && { key: readFileSync(key) }),
-    ...(serverName !== undefined && { servername: serverName }),
-  };
-}
-
-function wordsOf(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return message || code || String(error);
 }

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { Client } from 'undici';
+import type { Client } from 'undici';
 import type { Timers } from '../../kernel/timers.ts';
+import { clientOf, getOf, wordsOf } from '../http-get.ts';
 import type { OpenPage, PageAnswer } from './scraper.ts';
 import type { PageTarget } from './targets.ts';
 
@@ -23,7 +23,7 @@ export function httpPages(timers: Timers): OpenPage {
           hangUp();
         });
         try {
-          client ??= connect(target, withinMs);
+          client ??= clientOf(target.url, target.tls, withinMs);
           return await get(client, target);
         } catch (error) {
           hangUp();
@@ -37,21 +37,8 @@ export function httpPages(timers: Timers): OpenPage {
   };
 }
 
-function connect({ url, tls }: PageTarget, withinMs: number): Client {
-  const read = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file));
-  const secured = tls && {
-    ca: read(tls.ca),
-    cert: read(tls.cert),
-    key: read(tls.key),
-    ...(tls.serverName !== undefined && { servername: tls.serverName }),
-  };
-  return new Client(new URL(url).origin, { allowH2: false, connect: { timeout: withinMs, ...secured } });
-}
-
 async function get(client: Client, { url, headers }: PageTarget): Promise<PageAnswer> {
-  const { pathname, search } = new URL(url);
-  const path = pathname + search;
-  const { statusCode, body } = await client.request({ method: 'GET', path, headers });
+  const { statusCode, body } = await client.request(getOf(url, headers));
   if (statusCode !== 200) {
     await body.dump();
     return { status: statusCode };
@@ -64,9 +51,4 @@ async function get(client: Client, { url, headers }: PageTarget): Promise<PageAn
     pieces.push(piece);
   }
   return { page: Buffer.concat(pieces).toString('utf8') };
-}
-
-function wordsOf(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return message || code || String(error);
 }
