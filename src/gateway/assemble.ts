@@ -24,8 +24,8 @@ export interface GatewayParts {
   facts: FactSink;
   openTransport: OpenTransport;
   registry: Registry;
-  /** What the gauges show, read at each collection. */
-  gauges: () => GaugeReadings;
+  /** What the gauges show, read at each collection; absent where nobody looks at them. */
+  gauges?: () => GaugeReadings;
   version: string;
 }
 
@@ -36,6 +36,13 @@ export interface Gateway {
   metrics: WorkerMetrics;
 }
 
+const NOTHING_TO_SHOW: GaugeReadings = {
+  endpoints: [],
+  queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
+  routes: [],
+  factsWaiting: 0,
+};
+
 /** Puts the request path together: the same for a worker, a test in virtual time and the simulator. */
 export function assembleGateway(parts: GatewayParts): Gateway {
   const { clock, random, timers, leases, facts, openTransport } = parts;
@@ -43,14 +50,13 @@ export function assembleGateway(parts: GatewayParts): Gateway {
   const quotas = new Quotas({ leases, rates, clock, timers });
   const world = new World({ clock, random, timers, leases, quotas, openTransport });
   const buffers = new BufferBudget();
-  const metrics = workerMetrics(parts.registry, parts.gauges);
+  const metrics = workerMetrics(parts.registry, parts.gauges ?? (() => NOTHING_TO_SHOW));
   const watch = new EndpointWatch({ clock, random, facts, world });
   const path = new Path({
     clock,
     random,
     timers,
     world,
-    leases,
     metrics,
     facts,
     buffers,

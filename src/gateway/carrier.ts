@@ -108,17 +108,6 @@ export function tell(path: Path, carrier: Exchange, member: Exchange, joinedAt: 
   member.steps.sort((a, b) => a.at - b.at);
 }
 
-/** Counts a member's rougher answer; what the carrier has counted stands for that of the first. */
-export function countRung(path: Path, carrier: Exchange): void {
-  const { degraded, failure, shedFor, route } = carrier;
-  if (degraded === undefined) return;
-  const { metrics } = path.deps;
-  metrics.degraded.of(route!.name, degraded).add();
-  if (degraded === 'answer' || degraded === 'cached') {
-    metrics.shed.of(route!.name, shedFor ?? failure?.code ?? 'overloaded').add();
-  }
-}
-
 /** What of the carrier's headers is the members' as well. */
 export function sharedHeaders(headers: HeaderList): HeaderList {
   const shared: HeaderList = [];

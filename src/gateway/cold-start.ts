@@ -2,6 +2,7 @@ import { coldStart, isHeldFor } from '../policies/cold-start/index.ts';
 import type { Exchange } from './exchange.ts';
 import { hostStarting } from './failures.ts';
 import { isSequence } from './ladder.ts';
+import { noteDecision } from './note-decision.ts';
 import type { Path } from './path.ts';
 import type { Backend } from './state/world.ts';
 
@@ -20,17 +21,13 @@ export function awaitedStart(path: Path, x: Exchange): Backend | undefined {
   const { state, expectedMs } = host;
   const input = { state, expectedMs, startingMs: host.startingMs(now), deadlineMs: x.deadlineAt - now };
   const { choice, reason } = coldStart.decide(input, now, random);
-  path.step(
-    x,
-    'wait',
-    reason.code,
-    { backend: backend.name, ...reason.figures },
-    `routes.${x.route!.name}.deadline`,
-  );
-  const step = x.steps.at(-1)!;
-  step.policy = `${coldStart.name}@${coldStart.version}`;
-  step.input = input;
-  step.draws = [];
+  const step = noteDecision(x, now, 'wait', {
+    policy: coldStart,
+    reason: { ...reason, figures: { backend: backend.name, ...reason.figures } },
+    input,
+    draws: [],
+    setting: `routes.${x.route!.name}.deadline`,
+  });
   if (host.cause !== undefined) step.causes = [host.cause];
   if (choice) return backend;
   if (x.failure?.code !== 'backend_error') x.failure = hostStarting(backend.name, host.leftMs(now));

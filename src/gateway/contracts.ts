@@ -130,11 +130,6 @@ export interface ServedSample {
   /** As the engine counted them, or as they were reckoned where it did not. */
   tokensIn: number;
   tokensOut: number;
-  /** Whether the engine said how many tokens there were. */
-  counted: boolean;
-  /** Reckoned tokens at the endpoint when this one was sent, itself included; and requests. */
-  tokensInFlight: number;
-  inflight: number;
   /** What was asked: classes of requests are not compared with one another. */
   kind: 'chat' | 'completions' | 'embeddings' | 'tensors';
 }

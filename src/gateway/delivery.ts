@@ -40,16 +40,14 @@ export class Delivery implements AttemptHost {
 
   over(attempt: Attempt): void {
     const { endpoint, backend } = attempt;
-    const { watch, world } = this.#path.deps;
+    const { clock, watch, world } = this.#path.deps;
+    const now = clock.mono();
     watch.changed(endpoint, this.#x.id);
-    if (backend.host) backend.host.usedAt = this.#path.deps.clock.mono();
+    if (backend.host) backend.host.usedAt = now;
     endpoint.give(attempt.tokens, this.#begun);
-    const now = this.#path.deps.clock.mono();
     backend.line.kept.ended(this.#x.tenant);
     backend.line.drain.finished(this.#x.rank, attempt.tokens, now - attempt.startedAt, now);
-    world.forgetIfIdle(endpoint);
-    const present = world.backends.get(backend.name);
-    if (present && present.line.length > 0) world.wake(present);
+    world.freed(endpoint);
   }
 
   commit(headers: UpstreamHeaders, contentType: string | undefined): void {

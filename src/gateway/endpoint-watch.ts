@@ -20,6 +20,14 @@ export class EndpointWatch {
     this.#newId = idMaker('ev', options.random);
   }
 
+  /** To be called before a request is sent: whether it decides if a fenced endpoint is well again. */
+  tries(endpoint: Endpoint, requestId: string): boolean {
+    const wasOpen = endpoint.breaker.state === 'open';
+    const trial = endpoint.breaker.decide(undefined, this.#clock.mono()).choice === 'trial';
+    if (trial && wasOpen) this.changed(endpoint, requestId);
+    return trial;
+  }
+
   /** To be called after anything that may have changed the endpoint's state; `requestId` is what changed it. */
   changed(endpoint: Endpoint, requestId: string): void {
     const before = this.#states.get(endpoint);

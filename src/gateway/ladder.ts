@@ -1,7 +1,9 @@
 import { rankOf } from '../kernel/priorities.ts';
+import type { WorkerMetrics } from '../telemetry/metrics.ts';
 import { isAwaited } from './cold-start.ts';
 import { reckonCost, weightOf } from './cost.ts';
 import type { Exchange } from './exchange.ts';
+import { noteDecision } from './note-decision.ts';
 import { fixedAnswer } from './own-answers.ts';
 import type { Path } from './path.ts';
 import { speaks } from './state/world.ts';
@@ -27,8 +29,7 @@ export function descend(path: Path, x: Exchange): void {
       const answer = fixedAnswer(x, call, rung.answer);
       if (!answer) continue;
       path.step(x, 'rung', 'fixed-answer', { rung: at, ...why(x) }, settingOf(x, at));
-      metrics.degraded.of(route.name, 'answer').add();
-      metrics.shed.of(route.name, x.shedFor ?? x.failure?.code ?? 'overloaded').add();
+      countRung(metrics, x);
       x.attempt = undefined;
       path.answer(x, answer, 'degraded');
       return;
@@ -45,6 +46,15 @@ export function descend(path: Path, x: Exchange): void {
       ? { ...failure, retryAfterSeconds: Math.max(failure.retryAfterSeconds ?? 0, retryAfter(x, now)) }
       : failure,
   );
+}
+
+/** Counts an answer of the rung that the request has come to, and the want that a rung without an engine stands for. */
+export function countRung(metrics: WorkerMetrics, { degraded, failure, shedFor, route }: Exchange): void {
+  if (degraded === undefined) return;
+  metrics.degraded.of(route!.name, degraded).add();
+  if (degraded === 'answer' || degraded === 'cached') {
+    metrics.shed.of(route!.name, shedFor ?? failure?.code ?? 'overloaded').add();
+  }
 }
 
 /** Goes to another backend, where that can take it while there is time. */
@@ -86,16 +96,7 @@ export function goStraight(path: Path, x: Exchange): boolean {
   }
   const read = hold.read(input, now);
   const { choice, reason } = hold.decide(input, now);
-  x.steps.push({
-    at: now - x.startedAt,
-    what: 'rung',
-    code: reason.code,
-    figures: reason.figures,
-    policy: `${hold.name}@${hold.version}`,
-    input: read,
-    draws: [],
-    setting: settingOf(x, at!),
-  });
+  noteDecision(x, now, 'rung', { policy: hold, reason, input: read, draws: [], setting: settingOf(x, at!) });
   if (choice === undefined) return false;
   x.shedFor = HELD;
   for (let above = 0; above < choice; above++) {

@@ -11,7 +11,7 @@ import type { Answers } from './answers/index.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import { type Call, readCall } from './call.ts';
 import { awaitedStart, wakeByShare } from './cold-start.ts';
-import type { Caller, FactSink, Leases } from './contracts.ts';
+import type { Caller, FactSink } from './contracts.ts';
 import { reckonCost, weightOf } from './cost.ts';
 import { Delivery } from './delivery.ts';
 import { readTraceparent } from './dispatch/headers.ts';
@@ -43,7 +43,6 @@ export interface PathDeps {
   random: Random;
   timers: Timers;
   world: World;
-  leases: Leases;
   metrics: WorkerMetrics;
   facts: FactSink;
   buffers: BufferBudget;

@@ -1,5 +1,4 @@
 import type { Random } from '../kernel/random.ts';
-import type { Reason } from '../policies/contracts.ts';
 import { leastCostOfTwo, readOf } from '../policies/least-cost-of-two/index.ts';
 import type { Holders } from '../policies/prefix-affinity/holders.ts';
 import { prefixAffinity } from '../policies/prefix-affinity/index.ts';
@@ -8,6 +7,7 @@ import { LiveChoice } from './choice.ts';
 import { weightOf } from './cost.ts';
 import type { Exchange } from './exchange.ts';
 import { KeptRandom } from './kept-random.ts';
+import { noteDecision } from './note-decision.ts';
 import { beginningsOf, prefixInput } from './prefix.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import { isRoomFor } from './state/room.ts';
@@ -85,7 +85,13 @@ function chooseTarget(x: Exchange, targets: readonly Target[], random: Random, n
   const kept = new KeptRandom(random);
   const input = { session: x.session, targets: targets.map(({ name, weight }) => ({ name, weight })) };
   const { choice, reason } = targetByWeight.decide(input, now, kept);
-  note(x, now, reason, targetByWeight, input, kept.draws);
+  noteDecision(x, now, 'plan', {
+    policy: targetByWeight,
+    reason,
+    input,
+    draws: kept.draws,
+    setting: settingOf(x, 'targets'),
+  });
   return targets.find(({ name }) => name === choice)!.backend;
 }
 
@@ -115,7 +121,13 @@ function chooseOfTwo(x: Exchange, roomy: readonly Endpoint[], { random }: PlanDe
   const kept = new KeptRandom(random);
   const input = new LiveChoice(x, roomy, now);
   const decision = leastCostOfTwo.decide(input, now, kept);
-  note(x, now, decision.reason, leastCostOfTwo, readOf(input, decision), kept.draws);
+  noteDecision(x, now, 'plan', {
+    policy: leastCostOfTwo,
+    reason: decision.reason,
+    input: readOf(input, decision),
+    draws: kept.draws,
+    setting: settingOf(x, 'targets'),
+  });
   return roomy[decision.choice]!;
 }
 
@@ -129,27 +141,16 @@ function chooseByPrefix(
 ): Endpoint | undefined {
   const input = prefixInput(x, roomy, world.holders, beginnings, now);
   const { choice, reason } = prefixAffinity.decide(input, now, random);
-  note(x, now, reason, prefixAffinity, input, [], 'affinity');
+  noteDecision(x, now, 'plan', {
+    policy: prefixAffinity,
+    reason,
+    input,
+    draws: [],
+    setting: settingOf(x, 'affinity'),
+  });
   return roomy[choice];
 }
 
-function note(
-  x: Exchange,
-  now: number,
-  reason: Reason,
-  policy: { name: string; version: number },
-  input: unknown,
-  draws: number[],
-  setting = 'targets',
-): void {
-  x.steps.push({
-    at: now - x.startedAt,
-    what: 'plan',
-    code: reason.code,
-    figures: reason.figures,
-    policy: `${policy.name}@${policy.version}`,
-    input,
-    draws,
-    setting: `routes.${x.route!.name}.${setting}`,
-  });
+function settingOf({ route }: Exchange, key: 'targets' | 'affinity'): string {
+  return `routes.${route!.name}.${key}`;
 }

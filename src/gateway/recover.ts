@@ -6,6 +6,7 @@ import type { AttemptFailure } from './dispatch/outcome.ts';
 import type { Exchange } from './exchange.ts';
 import { KeptRandom } from './kept-random.ts';
 import { descend, isAtTargets, isPinned, isSequence } from './ladder.ts';
+import { noteDecision } from './note-decision.ts';
 import type { Path } from './path.ts';
 
 /**
@@ -89,16 +90,9 @@ function mayRetry(
   const kept = new KeptRandom(random);
   const timing = retryTiming.decide(input, now, kept);
   if (timing.choice !== 0) {
-    x.steps.push({
-      at: now - x.startedAt,
-      what: 'plan',
-      code: timing.reason.code,
-      figures: timing.reason.figures,
-      policy: `${retryTiming.name}@${retryTiming.version}`,
-      input,
-      draws: kept.draws,
-      setting: `routes.${name}.deadline`,
-    });
+    const setting = `routes.${name}.deadline`;
+    const { reason } = timing;
+    noteDecision(x, now, 'plan', { policy: retryTiming, reason, input, draws: kept.draws, setting });
   }
   // Trying an endpoint out costs no budget, nor does work that was lost with its engine: it is no second load on anybody.
   const free = trial || (failed.code === 'connection-lost' && attempt.endpoint.breaker.state !== 'closed');

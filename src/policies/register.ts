@@ -1,11 +1,11 @@
 import type { Random } from '../kernel/random.ts';
 import { coldStart, type StartInput } from './cold-start/index.ts';
-import { type HoldRead, judge as judgeHold } from './ladder-hold/index.ts';
+import { type HoldRead, judge as judgeHold, LADDER_HOLD } from './ladder-hold/index.ts';
 import { leastCostOfTwo, restore } from './least-cost-of-two/index.ts';
 import { type PrefixInput, prefixAffinity } from './prefix-affinity/index.ts';
 import { type RetryTimingInput, retryTiming } from './retry-timing/index.ts';
 import { type TargetInput, targetByWeight } from './target-by-weight/index.ts';
-import { type BucketInput, replayBucket } from './token-bucket/index.ts';
+import { type BucketInput, replayBucket, TOKEN_BUCKET } from './token-bucket/index.ts';
 
 /** A policy whose recorded decisions can be taken again. */
 export interface Replayable {
@@ -51,6 +51,9 @@ export const replayable: ReadonlyMap<string, Replayable> = new Map([
       replay: (input, random) => coldStart.decide(input as StartInput, 0, random),
     },
   ],
-  ['ladder-hold', { version: 1, replay: (input) => judgeHold(input as HoldRead) }],
-  ['token-bucket', { version: 1, replay: (input) => replayBucket(input as BucketInput) }],
+  [LADDER_HOLD.name, { version: LADDER_HOLD.version, replay: (input) => judgeHold(input as HoldRead) }],
+  [
+    TOKEN_BUCKET.name,
+    { version: TOKEN_BUCKET.version, replay: (input) => replayBucket(input as BucketInput) },
+  ],
 ] satisfies [string, Replayable][]);

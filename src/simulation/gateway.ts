@@ -77,12 +77,6 @@ export class SimulatedGateway {
       },
       openTransport: (origin) => this.#engineAt(origin),
       registry,
-      gauges: () => ({
-        endpoints: [],
-        queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
-        routes: [],
-        factsWaiting: 0,
-      }),
       version: 'simulated',
     });
     this.load(options.settings);

@@ -252,12 +252,6 @@ export class VirtualGateway {
           (this.engines.get(origin) ?? never)(state);
         }, time),
       registry,
-      gauges: () => ({
-        endpoints: [],
-        queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
-        routes: [],
-        factsWaiting: 0,
-      }),
       version: '0.0.0',
     });
     this.world = world;

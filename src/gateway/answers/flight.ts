@@ -1,7 +1,8 @@
 import { priorities } from '../../kernel/priorities.ts';
-import { CarrierCaller, countRung, openCarrier, sharedHeaders, tell, widen } from '../carrier.ts';
+import { CarrierCaller, openCarrier, sharedHeaders, tell, widen } from '../carrier.ts';
 import type { HeaderList } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
+import { countRung } from '../ladder.ts';
 import type { Path } from '../path.ts';
 import { isShed } from '../record/settle.ts';
 
@@ -234,7 +235,7 @@ class Flight extends CarrierCaller {
     // The engine's work is counted once, and charged to the first of them.
     x.tokensIn = this.#told ? 0 : carrier.tokensIn;
     x.tokensOut = this.#told ? 0 : carrier.tokensOut;
-    if (this.#told) countRung(this.#path, carrier);
+    if (this.#told) countRung(this.#path.deps.metrics, carrier);
     this.#told = true;
     if (x.isCarrier || !x.failure || x.outcome === 'ok' || x.outcome === 'degraded' || !isShed(x.failure))
       return;

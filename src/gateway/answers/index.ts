@@ -8,6 +8,7 @@ import { Batches } from '../batching/index.ts';
 import type { BufferBudget } from '../buffer-budget.ts';
 import type { Call } from '../call.ts';
 import type { Exchange } from '../exchange.ts';
+import { countRung } from '../ladder.ts';
 import { STREAM_TYPE } from '../own-answers.ts';
 import type { Path } from '../path.ts';
 import type { Backend, World } from '../state/world.ts';
@@ -91,8 +92,7 @@ export class Answers {
     const figures = { rung, backend: found.backend, ageMs: Math.round(now - found.keptAt) };
     path.step(x, 'rung', 'cached-answer', figures, `routes.${name}.ladder[${rung}].cached.staleMax`);
     x.degraded = 'cached';
-    this.#deps.metrics.degraded.of(name, 'cached').add();
-    this.#deps.metrics.shed.of(name, x.shedFor ?? x.failure?.code ?? 'overloaded').add();
+    countRung(this.#deps.metrics, x);
     this.#count(x, 'stale');
     this.#give(path, x, found, framed, 'degraded');
     return true;

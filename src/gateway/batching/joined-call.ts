@@ -1,9 +1,10 @@
 import { priorities } from '../../kernel/priorities.ts';
 import { readOpenaiRequest } from '../../protocols/openai/request.ts';
 import type { OipModelCall, OpenaiCall } from '../call.ts';
-import { CarrierCaller, countRung, openCarrier, sharedHeaders, tell } from '../carrier.ts';
+import { CarrierCaller, openCarrier, sharedHeaders, tell } from '../carrier.ts';
 import type { HeaderList } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
+import { countRung } from '../ladder.ts';
 import type { Path } from '../path.ts';
 import type { Part } from './contracts.ts';
 
@@ -141,7 +142,7 @@ export class JoinedCall extends CarrierCaller {
     let told = false;
     for (const [at, { x, joinedAt }] of this.#end().entries()) {
       if (x.over) continue;
-      if (told) countRung(this.#path, this.carrier!);
+      if (told) countRung(this.#path.deps.metrics, this.carrier!);
       told = true;
       const { body, jsonBytes: ownBytes, tokensIn } = shares[at]!;
       tell(this.#path, this.carrier!, x, joinedAt + x.waitedMs);

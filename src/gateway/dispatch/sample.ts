@@ -4,7 +4,7 @@ import type { Attempt } from './attempt.ts';
 /** Tells an endpoint what an attempt took that it has answered whole. */
 export function tellServed(attempt: Attempt, x: Exchange, now: number): void {
   const call = x.call!;
-  const { startedAt, firstContentAt, tokensInFlight, inflight } = attempt;
+  const { startedAt, firstContentAt } = attempt;
   attempt.endpoint.served(
     attempt,
     {
@@ -12,9 +12,6 @@ export function tellServed(attempt: Attempt, x: Exchange, now: number): void {
       totalMs: now - startedAt,
       tokensIn: x.tokensIn ?? x.cost.tokensIn,
       tokensOut: x.tokensOut ?? x.cost.tokensOut,
-      counted: x.tokensIn !== undefined,
-      tokensInFlight,
-      inflight,
       kind: call.protocol === 'oip' ? 'tensors' : call.kind,
     },
     x.caller.body.length,

@@ -26,10 +26,7 @@ export function prepare(
   endpoint: Endpoint,
   fresh: boolean,
 ): Attempt {
-  const { clock, watch } = path.deps;
-  const wasOpen = endpoint.breaker.state;
-  const trial = endpoint.breaker.decide(undefined, clock.mono()).choice === 'trial';
-  if (trial && wasOpen === 'open') watch.changed(endpoint, x.id);
+  const trial = path.deps.watch.tries(endpoint, x.id);
   if (isPinned(x)) x.only = endpoint; // another one may have another version under that number
   x.tried.push(endpoint);
   backend.line.kept.began(x.tenant, x.share);

@@ -1,7 +1,9 @@
 import type { RateLimit } from '../../config/rate-limits.ts';
 import type { Failure } from '../../kernel/errors.ts';
+import { TOKEN_BUCKET } from '../../policies/token-bucket/index.ts';
 import type { Call } from '../call.ts';
 import type { Exchange } from '../exchange.ts';
+import { named } from '../note-decision.ts';
 import type { Path } from '../path.ts';
 import { amountsOf, counts, tokensUsed } from './charge.ts';
 import { addRateLimits } from './headers.ts';
@@ -72,7 +74,7 @@ function failureOf(path: Path, x: Exchange, refusal: QuotaRefusal): Failure {
     };
   }
   path.step(x, 'admit', refusal.code, refusal.figures, limit.setting);
-  if (refusal.input) Object.assign(x.steps.at(-1)!, { policy: 'token-bucket@1', input: refusal.input });
+  if (refusal.input) Object.assign(x.steps.at(-1)!, { policy: named(TOKEN_BUCKET), input: refusal.input });
   return rateFailure(refusal, whose);
 }
 

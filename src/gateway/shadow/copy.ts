@@ -39,16 +39,13 @@ export class ShadowCopy implements AttemptHost, Bagged {
   constructor(of: Exchange, backend: Backend, endpoint: Endpoint, deps: CopyDeps) {
     this.#deps = deps;
     const { clock, watch } = deps;
-    const now = clock.mono();
-    const x = new Exchange(of.caller, of.id, of.requestId, now, clock.wall());
+    const x = new Exchange(of.caller, of.id, of.requestId, clock.mono(), clock.wall());
     x.call = of.call;
     x.route = of.route;
     x.cost = of.cost;
     x.traceparent = of.traceparent;
     this.#x = x;
-    const wasOpen = endpoint.breaker.state;
-    const trial = endpoint.breaker.decide(undefined, now).choice === 'trial';
-    if (trial && wasOpen === 'open') watch.changed(endpoint, x.id);
+    const trial = watch.tries(endpoint, x.id);
     this.#attempt = new Attempt({ x, backend, endpoint, fresh: false, trial, host: this, deps });
   }
 
@@ -75,9 +72,7 @@ export class ShadowCopy implements AttemptHost, Bagged {
     endpoint.give(tokens);
     buffers.give(this.#heldBytes);
     this.#deps.over();
-    world.forgetIfIdle(endpoint);
-    const present = world.backends.get(backend.name);
-    if (present && present.line.length > 0) world.wake(present);
+    world.freed(endpoint);
   }
 
   commit(_headers: UpstreamHeaders, contentType: string | undefined): void {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Dialect } from '../../backends/contracts.ts';
 import { dialectOf } from '../../backends/register.ts';
 import type { BackendSettings, RouteSettings, TenantSettings } from '../../config/schema/index.ts';
@@ -22,6 +21,7 @@ import { KeyRing } from './key-ring.ts';
 import { isRoomFor } from './room.ts';
 import { UsualTimes } from './usual-times.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
+import { authHeaders, readTls } from './way-to-backend.ts';
 
 /** One backend as a snapshot has it. */
 export interface Backend {
@@ -177,7 +177,7 @@ export class World {
     this.quotas.swap(settings);
     for (const endpoint of [...this.endpoints.values()]) {
       endpoint.retired = !named.has(endpoint.key);
-      this.forgetIfIdle(endpoint);
+      this.#forgetIfIdle(endpoint);
     }
     this.#readHealth();
     for (const name of this.#lines.keys()) this.#wakeByName(name);
@@ -274,8 +274,15 @@ export class World {
     });
   }
 
+  /** A place at the endpoint was given back: somebody who waits may have it, or the endpoint ends. */
+  freed(endpoint: Endpoint): void {
+    this.#forgetIfIdle(endpoint);
+    const backend = this.backends.get(endpoint.backend);
+    if (backend) this.wake(backend);
+  }
+
   /** An endpoint that no snapshot names ends with its last request. */
-  forgetIfIdle(endpoint: Endpoint): void {
+  #forgetIfIdle(endpoint: Endpoint): void {
     if (!endpoint.retired || endpoint.inflight > 0 || this.endpoints.get(endpoint.key) !== endpoint) return;
     this.endpoints.delete(endpoint.key);
     this.#deps.leases.forget(endpoint.key);
@@ -366,32 +373,4 @@ function keep<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Va
     map.set(key, value);
   }
   return value;
-}
-
-function authHeaders(backend: BackendSettings): string[] {
-  const auth = 'auth' in backend ? backend.auth : undefined;
-  if (!auth) return [];
-  if ('bearer' in auth) return ['authorization', `Bearer ${auth.bearer}`];
-  if ('header' in auth) return [auth.header.name.toLowerCase(), auth.header.value];
-  const pair = Buffer.from(`${auth.basic.user}:${auth.basic.password}`).toString('base64');
-  return ['authorization', `Basic ${pair}`];
-}
-
-function readTls(tls: {
-  ca?: string | undefined;
-  cert?: string | undefined;
-  key?: string | undefined;
-  serverName?: string | undefined;
-}) {
-  let unreadable: string | undefined;
-  const read = (file: string | undefined) => {
-    try {
-      return file === undefined ? undefined : readFileSync(file, 'utf8');
-    } catch {
-      unreadable = file; // it was there when the configuration was checked; requests to the backend are told
-      return undefined;
-    }
-  };
-  const texts = { ca: read(tls.ca), cert: read(tls.cert), key: read(tls.key) };
-  return { ...texts, serverName: tls.serverName, unreadable };
 }

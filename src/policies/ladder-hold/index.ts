@@ -19,6 +19,8 @@ const WORK_SHARE_MAX = 1.25;
 const ROOM_SHARE = 0.8;
 const CLEAR_SHARE = 0.5;
 
+export const LADDER_HOLD = { name: 'ladder-hold', version: 1 } as const;
+
 export interface HoldInput {
   /** 0 is the highest. */
   priority: number;
@@ -72,8 +74,8 @@ interface Held {
  * there is room for all of them in full: so that the room that smaller answers make does not bring the full ones back.
  */
 export class LadderHold implements Policy<HoldInput, number | undefined, RungTaken | AnswerServed> {
-  readonly name = 'ladder-hold';
-  readonly version = 1;
+  readonly name = LADDER_HOLD.name;
+  readonly version = LADDER_HOLD.version;
   readonly #held: (Held | undefined)[] = [];
   #count = 0;
   #fullMs: number | undefined;

@@ -18,6 +18,8 @@ const ROUNDING = 1e-6;
 const DEBT_BURSTS_MAX = 10;
 const DEBT_SECONDS_MAX = 3600;
 
+export const TOKEN_BUCKET = { name: 'token-bucket', version: 1 } as const;
+
 const GRANTED: Decision<boolean> = { choice: true, reason: { code: 'quota-granted', figures: {} } };
 
 /**
@@ -25,8 +27,8 @@ const GRANTED: Decision<boolean> = { choice: true, reason: { code: 'quota-grante
  * out to be used beyond that may leave it in debt, which has to be filled up before anything is granted again.
  */
 export class TokenBucket implements Policy<{ asked: number }, boolean, { used: number }> {
-  readonly name = 'token-bucket';
-  readonly version = 1;
+  readonly name = TOKEN_BUCKET.name;
+  readonly version = TOKEN_BUCKET.version;
   #perSecond: number;
   #burst: number;
   #level: number;
