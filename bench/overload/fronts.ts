@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Peer, peers, write } from '../peers/peers.ts';
+import { haproxyConfig, type Peer, peers, write } from '../peers/peers.ts';
 
 /** What stands before the engine, told how much the engine can hold where it can be told. */
 
@@ -58,22 +58,8 @@ function haproxy({ upstream, model, batchMax, deadlineMs }: Engine): Front {
     name: 'haproxy maxconn',
     version: () => peers.find(({ name }) => name === 'haproxy')!.version(),
     command({ port, folder }) {
-      const config = `
-global
-  nbthread 1
-  maxconn 16384
-defaults
-  mode http
-  option http-no-delay
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  timeout queue ${deadlineMs}ms
-listen bench
-  bind 127.0.0.1:${port}
-  http-reuse always
-  server engine ${upstream} maxconn ${batchMax}
-`;
+      const places = { max: batchMax, queueMs: deadlineMs };
+      const config = haproxyConfig({ port, upstream, connectionsMax: 16_384, places });
       return { argv: ['haproxy', '-db', '-f', write(folder, 'haproxy.cfg', config)] };
     },
     headers: {},

@@ -42,26 +42,37 @@ const armature: Peer = {
   },
 };
 
-const haproxy: Peer = {
-  name: 'haproxy',
-  version: () => run('haproxy', '-v')?.match(/version (\S+)/)?.[1],
-  command({ port, upstream, folder }) {
-    // Without http-no-delay it holds small events back for 200 ms and more.
-    const config = `
+/** HAProxy with one server, which is given `places.max` requests at once; others wait for `places.queueMs` at most. */
+export function haproxyConfig(options: {
+  port: number;
+  upstream: string;
+  connectionsMax: number;
+  places?: { max: number; queueMs: number };
+}): string {
+  const { port, upstream, connectionsMax, places } = options;
+  // Without http-no-delay it holds small events back for 200 ms and more.
+  return `
 global
   nbthread 1
-  maxconn 4096
+  maxconn ${connectionsMax}
 defaults
   mode http
   option http-no-delay
   timeout connect 5s
   timeout client 60s
   timeout server 60s
-listen bench
+${places ? `  timeout queue ${places.queueMs}ms\n` : ''}listen bench
   bind 127.0.0.1:${port}
   http-reuse always
-  server mock ${upstream}
+  server mock ${upstream}${places ? ` maxconn ${places.max}` : ''}
 `;
+}
+
+const haproxy: Peer = {
+  name: 'haproxy',
+  version: () => run('haproxy', '-v')?.match(/version (\S+)/)?.[1],
+  command({ port, upstream, folder }) {
+    const config = haproxyConfig({ port, upstream, connectionsMax: 4096 });
     return { argv: ['haproxy', '-db', '-f', write(folder, 'haproxy.cfg', config)] };
   },
 };

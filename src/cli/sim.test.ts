@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import type { Output } from './output.ts';
+import { Printed } from '../../test/printed.ts';
 import { main } from './program.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'armature-sim-'));
@@ -36,24 +36,9 @@ const TRACE = write('trace.csv', 'TIMESTAMP,ContextTokens,GeneratedTokens\n0,100
 const LOAD = ['--load', 'rate=5/s,for=10s,in=100,out=20'];
 
 async function armature(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  let out = '';
-  let err = '';
-  const output: Output = {
-    tty: false,
-    print: (text) => {
-      out += `${text}\n`;
-    },
-    write: (text) => {
-      out += text;
-    },
-    json: (value) => {
-      out += `${JSON.stringify(value)}\n`;
-    },
-    note: (text) => {
-      err += `${text}\n`;
-    },
-  };
-  return { code: await main(['sim', ...args], output), out, err };
+  const printed = new Printed();
+  const code = await main(['sim', ...args], printed.output);
+  return { code, out: printed.out, err: printed.err };
 }
 
 it('tells what becomes of a load', async () => {

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Output } from '../../src/cli/output.ts';
 import { main } from '../../src/cli/program.ts';
 import { settingsSchema } from '../../src/config/schema/index.ts';
 import type { HostServer } from '../../src/hosts/contracts.ts';
@@ -15,6 +14,7 @@ import { systemTimers } from '../../src/kernel/timers.ts';
 import type { Report } from '../../src/load/report.ts';
 import { readSamples, type Sample } from '../../src/load/samples.ts';
 import { readTrace } from '../../src/load/trace.ts';
+import { Printed } from '../printed.ts';
 
 let host: HostServer | undefined;
 let server: Server | undefined;
@@ -58,24 +58,9 @@ interface Ran {
 }
 
 async function bench(...argv: string[]): Promise<Ran> {
-  const ran: Ran = { exitCode: 0, printed: '', notes: '' };
-  const output: Output = {
-    tty: false,
-    print: (text) => {
-      ran.printed += `${text}\n`;
-    },
-    write: (text) => {
-      ran.printed += text;
-    },
-    json: (value) => {
-      ran.printed += JSON.stringify(value);
-    },
-    note: (text) => {
-      ran.notes += `${text}\n`;
-    },
-  };
-  ran.exitCode = await main(['bench', ...argv], output);
-  return ran;
+  const printed = new Printed();
+  const exitCode = await main(['bench', ...argv], printed.output);
+  return { exitCode, printed: printed.out, notes: printed.err };
 }
 
 async function report(...argv: string[]): Promise<Report> {
