@@ -52,6 +52,9 @@ function armature({ upstream, model, deadlineMs }: Engine): Front {
   };
 }
 
+/** Two descriptors each: HAProxy does not start where a process may not have as many. */
+const CONNECTIONS_MAX = 9000;
+
 /** HAProxy with a place for each sequence of the engine, and a queue that lasts as long as the deadline. */
 function haproxy({ upstream, model, batchMax, deadlineMs }: Engine): Front {
   return {
@@ -59,7 +62,7 @@ function haproxy({ upstream, model, batchMax, deadlineMs }: Engine): Front {
     version: () => peers.find(({ name }) => name === 'haproxy')!.version(),
     command({ port, folder }) {
       const places = { max: batchMax, queueMs: deadlineMs };
-      const config = haproxyConfig({ port, upstream, connectionsMax: 16_384, places });
+      const config = haproxyConfig({ port, upstream, connectionsMax: CONNECTIONS_MAX, places });
       return { argv: ['haproxy', '-db', '-f', write(folder, 'haproxy.cfg', config)] };
     },
     headers: {},

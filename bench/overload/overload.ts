@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -170,8 +171,7 @@ async function measure(front: Front, capacity: number, rows: TraceRow[] | undefi
     const after = await phase('90 % after', 0.9 * capacity, 20_000, undefined);
     return [before, spike, after];
   } finally {
-    child.kill('SIGTERM');
-    await new Promise((resolve) => child.once('exit', resolve));
+    if (child.exitCode === null && child.kill('SIGTERM')) await once(child, 'exit');
   }
 }
 
