@@ -23,7 +23,9 @@ export type Figure = number | string | boolean | null;
 export interface Step {
   /** Milliseconds since the request came. */
   at: number;
-  what: 'identify' | 'parse' | 'admit' | 'wait' | 'plan' | 'attempt' | 'rung' | 'answer';
+  what: 'identify' | 'parse' | 'admit' | 'wait' | 'plan' | 'attempt' | 'rung' | 'stage' | 'answer';
+  /** The stage of a pipeline that it belongs to. */
+  stage?: string;
   /** A code of the reason, such as `target-by-weight`, `queue-full`, `connection-refused`. */
   code: string;
   figures: Record<string, Figure>;

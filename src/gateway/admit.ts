@@ -14,10 +14,9 @@ export function admit(x: Exchange, world: World): Failure | undefined {
   for (const name of ASKED_ONCE) {
     if (caller.headerCount(name) > 1) return badHeader(name, 'it is given twice');
   }
-  const priority = admitPriority(
-    caller.header('x-armature-priority'),
-    world.tenants?.get(x.tenant)?.priority,
-  );
+  const { terms } = x;
+  const own = world.tenants?.get(x.tenant)?.priority;
+  const priority = terms?.priority ?? admitPriority(caller.header('x-armature-priority'), own);
   if (priority === undefined)
     return badHeader('x-armature-priority', `expected one of ${priorities.join(', ')}`);
   x.priority = priority;
@@ -30,11 +29,11 @@ export function admit(x: Exchange, world: World): Failure | undefined {
     return badHeader('x-armature-deadline-ms', 'expected a whole number of milliseconds above 0');
   }
   const deadlineMs = asked === undefined ? route.deadline : Math.min(route.deadline, Number(asked));
-  x.deadlineAt = x.startedAt + deadlineMs;
+  x.deadlineAt = terms?.deadlineAt ?? x.startedAt + deadlineMs;
 
   const session = sessionOf(x);
-  x.session = session === undefined ? undefined : `${x.tenant}/${session}`;
-  const figures: Step['figures'] = { priority, deadlineMs };
+  x.session = terms ? terms.session : session === undefined ? undefined : `${x.tenant}/${session}`;
+  const figures: Step['figures'] = { priority, deadlineMs: Math.round(x.deadlineAt - x.startedAt) };
   if (session !== undefined) figures['session'] = session.slice(0, 64);
   x.steps.push({
     at: 0,

@@ -2,10 +2,11 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
+import { Pipelines } from '../pipelines/assemble.ts';
 import { type GaugeReadings, type WorkerMetrics, workerMetrics } from '../telemetry/metrics.ts';
 import { Answers } from './answers/index.ts';
 import { BufferBudget } from './buffer-budget.ts';
-import type { FactSink, Leases, OpenTransport } from './contracts.ts';
+import type { FactSink, Leases, OpenTransport, StatefulEndpoints } from './contracts.ts';
 import { EndpointWatch } from './endpoint-watch.ts';
 import { Path } from './path.ts';
 import { Quotas } from './quota/quotas.ts';
@@ -27,6 +28,8 @@ export interface GatewayParts {
   /** What the gauges show, read at each collection; absent where nobody looks at them. */
   gauges?: () => GaugeReadings;
   version: string;
+  /** Absent where nothing is kept, such as in a simulation. */
+  stateful?: StatefulEndpoints | undefined;
 }
 
 export interface Gateway {
@@ -64,6 +67,8 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     answers: new Answers({ clock, random, world, metrics, buffers }),
     shadows: new ShadowCopies({ clock, random, timers, world, metrics, buffers, watch }),
     watch,
+    pipelines: new Pipelines(),
+    stateful: parts.stateful,
     version: parts.version,
   });
   return { world, path, buffers, metrics };

@@ -34,6 +34,15 @@ export type OwnCall =
   | { own: 'model'; name: string }
   | { own: 'oip-live' | 'oip-ready' | 'oip-server' };
 
+/** A call on an endpoint whose meaning is stored state; who keeps the state reads the rest of it. */
+export interface StatefulCall {
+  stateful: 'responses' | 'conversations' | 'files' | 'batches';
+  /** Without its query. */
+  path: string;
+}
+
+const STATEFUL = /^\/v1\/(responses|conversations|files|batches)(?:\/|$)/;
+
 const OPENAI_CALLS: Record<string, OpenaiCall['kind']> = {
   '/v1/chat/completions': 'chat',
   '/v1/completions': 'completions',
@@ -41,7 +50,7 @@ const OPENAI_CALLS: Record<string, OpenaiCall['kind']> = {
 };
 
 /** Reads the call from path, method, headers and body. */
-export function readCall(caller: Caller): Call | OwnCall | Failure {
+export function readCall(caller: Caller): Call | OwnCall | StatefulCall | Failure {
   const query = caller.target.indexOf('?');
   const path = query < 0 ? caller.target : caller.target.slice(0, query);
   const kind = OPENAI_CALLS[path];
@@ -50,6 +59,8 @@ export function readCall(caller: Caller): Call | OwnCall | Failure {
   if (path === '/v1/models') return isGet(caller) ? { own: 'models' } : wrongMethod(caller, 'GET');
   if (path.startsWith('/v1/models/')) return isGet(caller) ? readModelPath(path) : wrongMethod(caller, 'GET');
   if (path === '/v2' || path.startsWith('/v2/')) return readOipCall(caller, path);
+  const stateful = STATEFUL.exec(path)?.[1] as StatefulCall['stateful'] | undefined;
+  if (stateful) return { stateful, path };
   return notFound(`There is nothing at ${caller.method} ${path.slice(0, 200)}.`);
 }
 

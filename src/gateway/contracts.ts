@@ -1,4 +1,13 @@
 import type { Fact } from '../events/contracts.ts';
+import type { Priority } from '../kernel/priorities.ts';
+import type { Exchange } from './exchange.ts';
+import type { Path } from './path.ts';
+
+export type { Call, OipModelCall, OpenaiCall, StatefulCall } from './call.ts';
+export type { Exchange } from './exchange.ts';
+export type { OwnAnswer } from './own-answers.ts';
+export type { Path } from './path.ts';
+export type { Backend, Route } from './state/world.ts';
 
 /** What the path needs from outside, so that one test (and the simulator) can run all of it in virtual time. */
 
@@ -17,6 +26,8 @@ export interface Caller {
   /** Values of a header that was sent more than once count; 0 when absent. */
   headerCount(name: string): number;
   readonly body: Buffer;
+  /** Of a request that the gateway makes itself: for whom, and under which terms. */
+  readonly terms?: InnerTerms | undefined;
   /** A whole answer. */
   respond(status: number, headers: HeaderList, body: Buffer | string): void;
   /** The head of an answer whose body comes in pieces; sent together with the first piece. */
@@ -154,4 +165,70 @@ export interface FactSink {
   wantsRecord(ended: EndedRequest): boolean;
   /** Facts that wait to be stored. */
   readonly waiting: number;
+}
+
+/** What a request that the gateway makes itself goes by, for a tenant that is known already. */
+export interface InnerTerms {
+  tenant: string;
+  /**
+   * A `request` is charged, counted and recorded as if the tenant had sent it. A `stage` is charged its tokens alone, and told
+   * in the record of the pipeline that it belongs to, whose id it goes by.
+   */
+  charged: 'request' | 'stage';
+  priority: Priority;
+  /** Monotonic: it is due by then, whatever its route's own deadline; undefined: that deadline holds. */
+  deadlineAt: number | undefined;
+  /** Whether a rung below a full answer may answer it. */
+  ladder: boolean;
+  /** What keeps it with others, the tenant's name in front; undefined where nothing does. */
+  session: string | undefined;
+  /** The ids of the request that it is made for; it has its own where there is none. */
+  ids?: { id: string; requestId: string } | undefined;
+  traceparent?: Exchange['traceparent'];
+  /** Called once, when it is over, however it ended: its answer has been given by then. */
+  onOver?: ((x: Exchange) => void) | undefined;
+}
+
+export interface InnerRequest {
+  /** As a caller would send it, such as `/v1/chat/completions`. */
+  target: string;
+  body: Buffer;
+  /** Names in lower case. */
+  headers?: Readonly<Record<string, string>>;
+  terms: InnerTerms;
+}
+
+/** Takes the answer to a request of the gateway's own: `whole`, or `open` and then pieces until `end` or `broken`. */
+export interface InnerSink {
+  whole(status: number, headers: HeaderList, body: Buffer): void;
+  /** The commit point: a stream, or a document too long to be held, by its content-type. */
+  open(status: number, headers: HeaderList): void;
+  /** False: write no more until `resume` was called. */
+  piece(bytes: Buffer | string): boolean;
+  end(): void;
+  /** The document will not be whole. A stream that fails says so in an event, and ends. */
+  broken(): void;
+}
+
+/** A request of the gateway's own, on its way. */
+export interface InnerAsk {
+  /** Nobody wants the answer any more: everything done for it ends at once. */
+  leave(): void;
+  resume(): void;
+}
+
+/** Runs the stages of pipelines; one of them is asked like a route. */
+export interface PipelineRunner {
+  /** The request is admitted, its route is a pipeline's. Answers it, or refuses it. */
+  run(path: Path, x: Exchange): void;
+}
+
+/** The endpoints whose meaning is stored state: responses, conversations, files, batches. */
+export interface StatefulEndpoints {
+  /** A call of a tenant that is known. Answers it through the path, at once or later. */
+  take(path: Path, x: Exchange): void;
+  /** A drain begins: no work of its own is begun any more. */
+  drain(): void;
+  /** Resolves when what it holds is stored. */
+  close(): Promise<void>;
 }

@@ -6,8 +6,8 @@ import { Scope } from '../kernel/scope.ts';
 import type { TimerHandle } from '../kernel/timers.ts';
 import type { Snapshot } from '../links/messages.ts';
 import type { RequestKey } from './answers/key.ts';
-import type { Call } from './call.ts';
-import type { AnswerListener, Caller } from './contracts.ts';
+import type { Call, StatefulCall } from './call.ts';
+import type { AnswerListener, Caller, InnerTerms } from './contracts.ts';
 import type { Cost } from './cost.ts';
 import type { Attempt } from './dispatch/attempt.ts';
 import type { Hedge } from './dispatch/hedge.ts';
@@ -18,7 +18,8 @@ import type { Backend, Route, Target } from './state/world.ts';
 /** One request on its way through the path: what is known of it, and what it has taken. */
 export class Exchange implements Bagged {
   slot = -1;
-  readonly caller: Caller;
+  /** What answers go to; one that puts them another way may take its place before the request is planned. */
+  caller: Caller;
   /** Everything it takes is given back when this closes. */
   readonly scope = new Scope();
   /** Armature's own id. */
@@ -41,6 +42,10 @@ export class Exchange implements Bagged {
   /** What its targets were last looked up in. */
   lookedUpIn: Snapshot | undefined;
   call: Call | undefined;
+  /** Of a call on what is stored; the call that it makes of an engine, if any, comes as `call`. */
+  stateful: StatefulCall | undefined;
+  /** Of a request that the gateway makes itself. */
+  terms: InnerTerms | undefined;
   route: Route | undefined;
   /** What keeps it with others, within its tenant; undefined where nothing does. */
   session: string | undefined;
@@ -52,8 +57,11 @@ export class Exchange implements Bagged {
 
   /** What it is reckoned to take of an engine; set once it is admitted. */
   cost: Cost = { tokensIn: 0, tokensOut: 1 };
-  /** What its tenant's quota is charged for it: `stage` its tokens alone, as its pipeline counts as the request. */
-  charged: 'request' | 'stage' | 'nothing' = 'request';
+  /**
+   * What its tenant's quota is charged for it: a `pipeline` counts as a request and takes no tokens, each `stage` of it takes
+   * its tokens alone.
+   */
+  charged: 'request' | 'pipeline' | 'stage' | 'nothing' = 'request';
   /** What it has taken of that; undefined where nothing is limited. */
   quota: Reservation | undefined;
   /** Tokens that a rung lets its answer have at most. */

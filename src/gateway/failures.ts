@@ -24,6 +24,14 @@ export function wrongProtocol(call: Call): Failure {
   };
 }
 
+export function nothingKept(path: string): Failure {
+  return {
+    code: 'not_found',
+    message: `There is nothing at ${path.slice(0, 200)}: this gateway keeps no state.`,
+    phase: 'before-queue',
+  };
+}
+
 export function drainingFailure(): Failure {
   return {
     code: 'draining',

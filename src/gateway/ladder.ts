@@ -17,7 +17,11 @@ export function descend(path: Path, x: Exchange): void {
   const call = x.call!;
   const route = x.route!;
   const ladder =
-    isPinned(x) || isSequence(x) || call.kind === 'model' || call.kind === 'model-ready'
+    x.terms?.ladder === false ||
+    isPinned(x) ||
+    isSequence(x) ||
+    call.kind === 'model' ||
+    call.kind === 'model-ready'
       ? []
       : route.settings.ladder;
   const now = clock.mono();

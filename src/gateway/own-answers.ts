@@ -52,11 +52,12 @@ export function ownAnswer(
   const created = Math.floor(Date.parse('2026-01-01T00:00:00Z') / 1000);
   switch (own.own) {
     case 'models': {
-      const names = [...world.routes.keys()].filter((name) => mayCall(world, tenant, name));
+      const all = [...world.routes.keys(), ...world.pipelines.keys()];
+      const names = all.filter((name) => mayCall(world, tenant, name));
       return ok(modelsList(names, created));
     }
     case 'model':
-      return world.routes.has(own.name) && mayCall(world, tenant, own.name)
+      return (world.routes.has(own.name) || world.pipelines.has(own.name)) && mayCall(world, tenant, own.name)
         ? ok(JSON.stringify(modelObject(own.name, created)))
         : unknownRoute(own.name, tenant, world);
     case 'oip-live':
@@ -71,7 +72,7 @@ export function ownAnswer(
 /** No such route, as far as this tenant may know; a near name is told only where it is one that it may call. */
 export function unknownRoute(name: string, tenant: string, world: World): Failure {
   const shown = name.slice(0, 200);
-  const near = [...world.routes.keys()].find(
+  const near = [...world.routes.keys(), ...world.pipelines.keys()].find(
     (route) => route !== name && route.toLowerCase() === name.toLowerCase() && mayCall(world, tenant, route),
   );
   const hint = near === undefined ? '' : ` Did you mean '${near}'?`;

@@ -11,7 +11,15 @@ import type { Answers } from './answers/index.ts';
 import type { BufferBudget } from './buffer-budget.ts';
 import { type Call, readCall } from './call.ts';
 import { awaitedStart, wakeByShare } from './cold-start.ts';
-import type { Caller, FactSink } from './contracts.ts';
+import type {
+  Caller,
+  FactSink,
+  InnerAsk,
+  InnerRequest,
+  InnerSink,
+  PipelineRunner,
+  StatefulEndpoints,
+} from './contracts.ts';
 import { reckonCost, weightOf } from './cost.ts';
 import { Delivery } from './delivery.ts';
 import { readTraceparent } from './dispatch/headers.ts';
@@ -24,9 +32,11 @@ import {
   drainingFailure,
   forbidden,
   noEndpoint,
+  nothingKept,
   wrongProtocol,
 } from './failures.ts';
 import { identify, mayCall } from './identify.ts';
+import { InnerCaller } from './inner-caller.ts';
 import { descend, goStraight } from './ladder.ts';
 import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
 import { plan } from './plan.ts';
@@ -49,6 +59,9 @@ export interface PathDeps {
   sequences: Sequences;
   answers: Answers;
   shadows: ShadowCopies;
+  pipelines: PipelineRunner;
+  /** Absent where there is no place to keep state, such as in a simulation. */
+  stateful?: StatefulEndpoints | undefined;
   watch: EndpointWatch;
   version: string;
 }
@@ -85,7 +98,11 @@ export class Path {
     }
     x.tenant = tenant;
     const call = readCall(caller);
-    if ('own' in call) {
+    if ('stateful' in call) {
+      x.stateful = call;
+      if (this.deps.stateful) this.deps.stateful.take(this, x);
+      else this.refuse(x, nothingKept(call.path));
+    } else if ('own' in call) {
       const answer = ownAnswer(call, tenant, world, {
         version: this.deps.version,
         unready: this.unready,
@@ -93,7 +110,14 @@ export class Path {
       if ('code' in answer) this.refuse(x, answer);
       else this.answer(x, answer, 'ok');
     } else if ('code' in call) this.refuse(x, call);
-    else this.#route(x, call);
+    else this.route(x, call);
+  }
+
+  /** Sends a request of the gateway's own through the path. Its answer may come before this returns. */
+  ask(request: InnerRequest, sink: InnerSink): InnerAsk {
+    const caller = new InnerCaller(request, sink);
+    this.handle(caller);
+    return caller;
   }
 
   /** Why this caller is not known, by its head alone: strangers get no room for their bodies. */
@@ -110,34 +134,43 @@ export class Path {
   #open(caller: Caller): Exchange {
     const { clock, world } = this.deps;
     const wallMs = clock.wall();
-    const id = this.#newId(wallMs);
-    const x = new Exchange(caller, id, readRequestId(caller) ?? id, clock.mono(), wallMs);
+    const { terms } = caller;
+    const id = terms?.ids?.id ?? this.#newId(wallMs);
+    const requestId = terms?.ids?.requestId ?? readRequestId(caller) ?? id;
+    const x = new Exchange(caller, id, requestId, clock.mono(), wallMs);
+    x.terms = terms;
     x.snapshot = world.snapshot;
     this.running.add(x);
     caller.onGone = () => this.gone(x);
     return x;
   }
 
-  #route(x: Exchange, call: Call): void {
+  /** What is asked for is known: the route or the pipeline that has to answer it is looked up, and the request admitted. */
+  route(x: Exchange, call: Call): void {
     const { world } = this.deps;
     x.call = call;
-    const route = world.routes.get(call.route);
-    if (!route || !mayCall(world, x.tenant, call.route)) {
+    const isStage = x.terms?.charged === 'stage';
+    const route = world.routes.get(call.route) ?? (isStage ? undefined : world.pipelines.get(call.route));
+    if (!route || !(isStage || mayCall(world, x.tenant, call.route))) {
       const known = route !== undefined;
       this.refuse(x, known ? forbidden(call.route) : unknownRoute(call.route, x.tenant, world));
       return;
     }
     x.route = route;
-    x.traceparent = readTraceparent(x.caller.header('traceparent'));
+    x.traceparent = x.terms?.traceparent ?? readTraceparent(x.caller.header('traceparent'));
     const refused = admit(x, world);
     if (refused) {
       this.refuse(x, refused);
       return;
     }
-    x.cost = reckonCost(call, x.caller.body.length, route.usualOut.value);
+    if (isStage) x.charged = 'stage';
+    if (route.pipeline) {
+      x.charged = 'pipeline';
+      x.cost = { tokensIn: 0, tokensOut: 0 };
+    } else x.cost = reckonCost(call, x.caller.body.length, route.usualOut.value);
     x.targets = route.targets[call.protocol];
     x.lookedUpIn = world.snapshot;
-    if (x.targets.length === 0) {
+    if (x.targets.length === 0 && !route.pipeline) {
       this.refuse(x, wrongProtocol(call));
       return;
     }
@@ -148,6 +181,10 @@ export class Path {
 
   /** It is admitted: an answer is looked for. */
   begin(x: Exchange, call: Call): void {
+    if (x.route!.pipeline) {
+      this.deps.pipelines.run(this, x);
+      return;
+    }
     x.route!.retries.observe({ budget: x.route!.settings.retry.budget });
     if (call.protocol === 'oip' && call.request?.sequence) this.#planSequence(x, call.request.sequence);
     else if (!x.route!.answers || !this.deps.answers.begin(this, x)) this.start(x);
@@ -155,7 +192,8 @@ export class Path {
 
   /** An engine is to answer it: in full, unless requests like it are held at a rung below. */
   start(x: Exchange): void {
-    if (!x.route!.hold?.holds || !goStraight(this, x)) this.plan(x, false);
+    const held = x.route!.hold?.holds && x.terms?.ladder !== false;
+    if (!held || !goStraight(this, x)) this.plan(x, false);
   }
 
   /** Chooses where it goes now. `again`: an endpoint that was tried may be tried on a fresh connection. */
@@ -288,6 +326,7 @@ export class Path {
     x.scope.close();
     this.running.delete(x);
     if (!x.isCarrier) this.#settler.settle(x, this.deps.clock.mono());
+    x.terms?.onOver?.(x);
   }
 
   /** To be called when a request has come further: one timer watches the deadline and the time limits of the attempt, whichever comes first. */

@@ -30,6 +30,8 @@ const DOORS = [
   /^src\/simulation\/accelerator\/accelerator\.ts$/,
   // The request path put together, for whoever brings clock, chance, timers and transport: the worker and the simulation.
   /^src\/gateway\/(assemble|leases\/sole)\.ts$/,
+  // What runs pipelines: a part of the path wherever that is put together.
+  /^src\/pipelines\/assemble\.ts$/,
 ];
 
 /** Imports that break the rule, each with its reason. */

@@ -11,7 +11,7 @@ export function amountsOf(x: Exchange, call: Call, rates: readonly Rate[]): numb
   const amounts: number[] = [];
   for (let i = 0; i < rates.length; i++) {
     const { kind, burst } = rates[i]!.limit;
-    if (kind === 'tokens') amounts.push(tokensReserved(call, x.cost, burst));
+    if (kind === 'tokens') amounts.push(x.charged === 'pipeline' ? 0 : tokensReserved(call, x.cost, burst));
     else amounts.push(x.charged === 'stage' ? 0 : 1);
   }
   return amounts;

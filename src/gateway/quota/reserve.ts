@@ -25,7 +25,9 @@ export function reserveQuota(path: Path, x: Exchange, call: Call, line: QuotaLin
     path.begin(x, call);
     return;
   }
-  const reservation = new Reservation(line, amountsOf(x, call, line.rates));
+  // A stage has the slot of its pipeline, which must never wait for itself.
+  const taken = x.charged === 'stage' ? { rates: line.rates, slots: [] } : line;
+  const reservation = new Reservation(taken, amountsOf(x, call, line.rates));
   x.quota = reservation;
   x.scope.add(() => {
     settleQuota(path, x, reservation);

@@ -74,15 +74,16 @@ export class Settler {
     const outcome = x.outcome!;
     const durationMs = now - x.startedAt;
     const counters = this.#of(route, x.tenant);
+    if (x.tokensIn) counters.tokensIn.add(x.tokensIn);
+    if (x.tokensOut) counters.tokensOut.add(x.tokensOut);
+    if (x.backend?.settings.price) counters.cost(costOf(x, x.backend.settings.price));
+    if (x.charged === 'stage') return; // its pipeline counts as the request, and has the record
     counters.ended(outcome);
     counters.seconds.observe(durationMs / 1000);
     this.#metrics.overheadSeconds.observe(Math.max(0, durationMs - x.waitedMs - x.upstreamMs) / 1000);
     if (x.firstContentAt !== undefined && x.call!.stream) {
       counters.firstToken.observe((x.firstContentAt - x.startedAt) / 1000);
     }
-    if (x.tokensIn) counters.tokensIn.add(x.tokensIn);
-    if (x.tokensOut) counters.tokensOut.add(x.tokensOut);
-    if (x.backend?.settings.price) counters.cost(costOf(x, x.backend.settings.price));
     const reason = reasonOf(x);
     const ended = { id: x.id, wallMs: x.wallMs, route, tenant: x.tenant, reason };
     if (x.snapshot && this.#facts.wantsRecord(ended)) {

@@ -1,6 +1,11 @@
 import type { Dialect } from '../../backends/contracts.ts';
 import { dialectOf } from '../../backends/register.ts';
-import type { BackendSettings, RouteSettings, TenantSettings } from '../../config/schema/index.ts';
+import type {
+  BackendSettings,
+  PipelineSettings,
+  RouteSettings,
+  TenantSettings,
+} from '../../config/schema/index.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { priorities } from '../../kernel/priorities.ts';
 import type { Random } from '../../kernel/random.ts';
@@ -18,6 +23,7 @@ import type { Quotas } from '../quota/quotas.ts';
 import { Endpoint, endpointKey } from './endpoint.ts';
 import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
+import { pipelineRoute } from './pipeline-route.ts';
 import { isRoomFor } from './room.ts';
 import { UsualTimes } from './usual-times.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
@@ -52,6 +58,8 @@ export interface Shadow {
 
 export interface Route {
   name: string;
+  /** Where it is a pipeline: it has no targets, its stages' routes do. */
+  pipeline: PipelineSettings | undefined;
   settings: RouteSettings;
   /** Targets of weight above 0 that speak each protocol. */
   targets: Record<Dialect['protocol'], Target[]>;
@@ -88,6 +96,8 @@ export interface WorldDeps {
 export class World {
   snapshot: Snapshot | undefined;
   routes: ReadonlyMap<string, Route> = new Map();
+  /** Pipelines, as routes: they are asked for by the same names, and share none with one. */
+  pipelines: ReadonlyMap<string, Route> = new Map();
   backends: ReadonlyMap<string, Backend> = new Map();
   tenants: ReadonlyMap<string, TenantSettings> | undefined;
   keys = new KeyRing([]);
@@ -155,6 +165,7 @@ export class World {
     for (const [name, route] of Object.entries(settings.routes)) {
       routes.set(name, {
         name,
+        pipeline: undefined,
         settings: route,
         targets: { openai: targetsOf(route, backends, 'openai'), oip: targetsOf(route, backends, 'oip') },
         retries: keep(this.#budgets, name, () => new RetryBudget()),
@@ -171,6 +182,9 @@ export class World {
     }
     this.snapshot = snapshot;
     this.routes = routes;
+    this.pipelines = new Map(
+      Object.entries(settings.pipelines).map(([name, each]) => [name, pipelineRoute(name, each)]),
+    );
     this.backends = backends;
     this.tenants = settings.tenants ? new Map(Object.entries(settings.tenants)) : undefined;
     this.keys = new KeyRing(snapshot.keys);
