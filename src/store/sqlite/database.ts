@@ -1,7 +1,7 @@
 import { closeSync, openSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { StoreError, type StoreTrouble } from '../contracts.ts';
-import { migrations } from '../migrations/index.ts';
+import { type Migration, migrations } from '../migrations/index.ts';
 
 /** How long another process may hold the file before opening it gives up. */
 const OPENING_MS = 1000;
@@ -15,6 +15,17 @@ const CHECKPOINT_PAGES = 250;
 const JOURNAL_BYTES_MAX = 16 * 1024 * 1024;
 
 export type Row = Record<string, string | number | null>;
+
+export interface DatabaseOptions {
+  /** Its tables; the ledger's where nothing is said. */
+  migrations?: readonly Migration[];
+  /** Every transaction is on the disk before it returns, not only those that ask for it. */
+  durable?: boolean;
+  /** How long a call waits for another process that holds the file, milliseconds. */
+  busyMs?: number;
+  /** What is removed is overwritten, so that it cannot be read out of the file. */
+  erases?: boolean;
+}
 
 /**
  * One open SQLite file: prepared statements, transactions, and errors as StoreErrors.
@@ -31,12 +42,14 @@ export class Database {
   readonly #statements = new Map<string, StatementSync>();
   readonly #files: string;
   readonly #onCommit: () => void;
+  readonly #options: DatabaseOptions;
   #suspect = false;
 
   /** Opens the file, makes it where there is none, and brings its tables up to date. `onCommit` follows each transaction. */
-  constructor(path: string, onCommit: () => void) {
+  constructor(path: string, onCommit: () => void, options: DatabaseOptions = {}) {
     this.path = path;
     this.#onCommit = onCommit;
+    this.#options = options;
     this.#db = guard(() => {
       makeForOwner(path);
       return new DatabaseSync(path, { timeout: OPENING_MS });
@@ -52,18 +65,20 @@ export class Database {
   }
 
   #prepare(): void {
+    const { migrations: tables = migrations, durable, busyMs = BUSY_MS, erases } = this.#options;
     // Before the first table: pages that retention frees can be given back to the disk in small steps.
     this.#db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     this.#db.exec('PRAGMA journal_mode = WAL');
-    this.#db.exec('PRAGMA synchronous = NORMAL');
+    this.#db.exec(`PRAGMA synchronous = ${durable ? 'FULL' : 'NORMAL'}`);
+    if (erases) this.#db.exec('PRAGMA secure_delete = ON');
     this.#db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     this.#db.exec(`PRAGMA journal_size_limit = ${JOURNAL_BYTES_MAX}`);
     this.#db.exec('PRAGMA foreign_keys = ON');
-    this.#migrate();
-    this.#db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    this.#migrate(tables);
+    this.#db.exec(`PRAGMA busy_timeout = ${busyMs}`);
   }
 
-  #migrate(): void {
+  #migrate(migrations: readonly Migration[]): void {
     const newest = migrations.at(-1)!.number;
     const at = () => Number((this.#db.prepare('PRAGMA user_version').get() as Row).user_version);
     if (at() > newest) {
@@ -101,6 +116,37 @@ export class Database {
         }
       } finally {
         if (durable) this.#db.exec('PRAGMA synchronous = NORMAL');
+      }
+    });
+  }
+
+  /** Runs `work` within a transaction that is open: should it throw, what it changed is undone, and nothing else. */
+  savepoint<Result>(work: () => Result): Result {
+    this.exec('SAVEPOINT one');
+    try {
+      const result = work();
+      this.exec('RELEASE one');
+      return result;
+    } catch (error) {
+      // A full disk may have rolled back the whole transaction.
+      if (this.#db.isTransaction) this.exec('ROLLBACK TO one; RELEASE one');
+      throw error;
+    }
+  }
+
+  /** Whether a transaction is open. */
+  get isTransaction(): boolean {
+    return this.#db.isTransaction;
+  }
+
+  /** Runs `work`, which changes nothing, on one state of the file. */
+  reading<Result>(work: () => Result): Result {
+    return this.#guard(() => {
+      this.#db.exec('BEGIN');
+      try {
+        return work();
+      } finally {
+        if (this.#db.isTransaction) this.#db.exec('COMMIT');
       }
     });
   }
