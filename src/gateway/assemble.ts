@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
-import { Pipelines } from '../pipelines/assemble.ts';
+import { Contexts, Pipelines } from '../pipelines/assemble.ts';
 import { type GaugeReadings, type WorkerMetrics, workerMetrics } from '../telemetry/metrics.ts';
 import { Answers } from './answers/index.ts';
 import { BufferBudget } from './buffer-budget.ts';
@@ -68,8 +68,10 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     shadows: new ShadowCopies({ clock, random, timers, world, metrics, buffers, watch }),
     watch,
     pipelines: new Pipelines(),
+    contexts: new Contexts(),
     stateful: parts.stateful,
     version: parts.version,
   });
+  parts.stateful?.start(path);
   return { world, path, buffers, metrics };
 }

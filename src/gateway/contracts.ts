@@ -1,12 +1,18 @@
+import type { Readable } from 'node:stream';
 import type { Fact } from '../events/contracts.ts';
+import type { Failure } from '../kernel/errors.ts';
 import type { Priority } from '../kernel/priorities.ts';
+import type { OpenaiRequest } from '../protocols/openai/request.ts';
 import type { Exchange } from './exchange.ts';
 import type { Path } from './path.ts';
+import type { Endpoint } from './state/endpoint.ts';
+import type { Backend } from './state/world.ts';
 
 export type { Call, OipModelCall, OpenaiCall, StatefulCall } from './call.ts';
 export type { Exchange } from './exchange.ts';
 export type { OwnAnswer } from './own-answers.ts';
 export type { Path } from './path.ts';
+export type { Endpoint } from './state/endpoint.ts';
 export type { Backend, Route } from './state/world.ts';
 
 /** What the path needs from outside, so that one test (and the simulator) can run all of it in virtual time. */
@@ -26,6 +32,8 @@ export interface Caller {
   /** Values of a header that was sent more than once count; 0 when absent. */
   headerCount(name: string): number;
   readonly body: Buffer;
+  /** A body that is not read whole, but as it comes: that of an upload, whose `body` is empty. */
+  readonly incoming?: Readable | undefined;
   /** Of a request that the gateway makes itself: for whom, and under which terms. */
   readonly terms?: InnerTerms | undefined;
   /** A whole answer. */
@@ -180,6 +188,8 @@ export interface InnerTerms {
   deadlineAt: number | undefined;
   /** Whether a rung below a full answer may answer it. */
   ladder: boolean;
+  /** Whether a chat is made to fit each backend that it is sent to; see docs/context.md. Default: as its route says. */
+  fit?: boolean | undefined;
   /** What keeps it with others, the tenant's name in front; undefined where nothing does. */
   session: string | undefined;
   /** The ids of the request that it is made for; it has its own where there is none. */
@@ -217,6 +227,33 @@ export interface InnerAsk {
   resume(): void;
 }
 
+/** What is sent to one backend instead of the caller's own body, made of the same transcript. */
+export interface FittedBody {
+  backend: string;
+  /** The backend's settings that it was made for. */
+  settings: Backend['settings'];
+  body: Buffer;
+  /** `body`, read. */
+  request: OpenaiRequest;
+  /** Tokens of the prompt, where they were counted exactly. */
+  tokensIn: number | undefined;
+}
+
+/** Makes what is sent of a transcript fit the backend that it is sent to. */
+export interface ContextFitter {
+  /**
+   * Calls back once, at once or later, with what is to be sent, or with why nothing can be. Not at all once the returned
+   * function was called, which gives it up.
+   */
+  fit(
+    path: Path,
+    x: Exchange,
+    backend: Backend,
+    endpoint: Endpoint,
+    done: (result: FittedBody | Failure) => void,
+  ): () => void;
+}
+
 /** Runs the stages of pipelines; one of them is asked like a route. */
 export interface PipelineRunner {
   /** The request is admitted, its route is a pipeline's. Answers it, or refuses it. */
@@ -225,6 +262,8 @@ export interface PipelineRunner {
 
 /** The endpoints whose meaning is stored state: responses, conversations, files, batches. */
 export interface StatefulEndpoints {
+  /** Called once, before any other: the path by which it asks for what it does by itself. */
+  start(path: Path): void;
   /** A call of a tenant that is known. Answers it through the path, at once or later. */
   take(path: Path, x: Exchange): void;
   /** A drain begins: no work of its own is begun any more. */

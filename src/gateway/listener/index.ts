@@ -4,13 +4,15 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { Bag } from '../../kernel/bag.ts';
 import type { Failure } from '../../kernel/errors.ts';
 import { hostAndPort, isLoopback } from '../../kernel/listen-address.ts';
-import type { TimerHandle, Timers } from '../../kernel/timers.ts';
+import type { Timers } from '../../kernel/timers.ts';
 import type { BufferBudget } from '../buffer-budget.ts';
 import { drainingFailure } from '../failures.ts';
 import { failureAnswer } from '../own-answers.ts';
 import type { Path } from '../path.ts';
 import { readBody } from './body.ts';
 import { HttpCaller } from './http-caller.ts';
+import { LingeringCaller } from './lingering-caller.ts';
+import { isUpload, UploadCaller } from './upload-caller.ts';
 
 /** Longer than load balancers keep an idle connection, so that it is they who close it. */
 const KEEP_ALIVE_MS = 75_000;
@@ -20,8 +22,6 @@ const REQUEST_MS_MAX = 300_000;
 const HEADER_BYTES_MAX = 32 * 1024;
 /** A body up to this is read before it is asked whose it is, so that the connection can be used again. */
 const STRANGER_BYTES_MAX = 64 * 1024;
-/** How long a caller may go on sending a body that was refused, so that it reads the refusal. */
-const LINGER_MS = 2_000;
 
 export interface ListenerOptions {
   /** HOST:PORT */
@@ -68,7 +68,7 @@ export class Listener {
     this.#server.on('request', (request, response) => this.#take(request, response));
     this.#server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       const refused =
-        Number(request.headers['content-length'] ?? 0) > options.bodyBytesMax() ||
+        (!isUpload(request) && Number(request.headers['content-length'] ?? 0) > options.bodyBytesMax()) ||
         (bringsMuch(request) && options.path.strangerOf(new HttpCaller(request, response)) !== undefined);
       if (!refused) response.writeContinue();
       this.#take(request, response);
@@ -142,7 +142,10 @@ export class Listener {
 
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { path, buffers, bodyBytesMax } = this.#options;
-    const caller = new HttpCaller(request, response);
+    const upload = isUpload(request);
+    const caller = upload
+      ? new UploadCaller(request, response, this.#options.timers)
+      : new HttpCaller(request, response);
     if (this.#answerHealth(caller)) return;
     this.#sockets.set(request.socket, true);
     this.#open.add(caller);
@@ -151,6 +154,10 @@ export class Listener {
     if (isForeignPage(request, this.#options.guarded())) {
       path.refuseUnread(caller, forbiddenOrigin());
       request.resume();
+      return;
+    }
+    if (upload) {
+      path.handle(caller);
       return;
     }
     const unknown = bringsMuch(request) ? path.strangerOf(caller) : undefined;
@@ -216,40 +223,6 @@ function bringsMuch({ headers }: IncomingMessage): boolean {
   return (
     headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > STRANGER_BYTES_MAX
   );
-}
-
-/** Sends its answer whole, and ends the connection only when the rest of the body has come, or after a while. */
-class LingeringCaller extends HttpCaller {
-  readonly #rest: IncomingMessage;
-  readonly #reply: ServerResponse;
-  readonly #timers: Timers;
-
-  constructor(request: IncomingMessage, response: ServerResponse, timers: Timers) {
-    super(request, response);
-    this.#rest = request;
-    this.#reply = response;
-    this.#timers = timers;
-  }
-
-  override respond(status: number, headers: string[], body: Buffer | string): void {
-    const reply = this.#reply;
-    reply.writeHead(status, [
-      ...headers,
-      ...(headers.includes('connection') ? [] : ['connection', 'close']),
-      'content-length',
-      String(Buffer.byteLength(body)),
-    ]);
-    reply.write(body);
-    let timer: TimerHandle;
-    const end = () => {
-      this.#timers.clear(timer);
-      reply.end();
-    };
-    timer = this.#timers.set(LINGER_MS, end);
-    this.#rest.on('end', end);
-    this.#rest.on('close', end);
-    this.#rest.resume();
-  }
 }
 
 /** What cannot be parsed as HTTP is told so in one answer, and the connection ends. */
