@@ -7,7 +7,7 @@ import type { TimerHandle } from '../kernel/timers.ts';
 import type { Snapshot } from '../links/messages.ts';
 import type { RequestKey } from './answers/key.ts';
 import type { Call, StatefulCall } from './call.ts';
-import type { AnswerListener, Caller, InnerTerms } from './contracts.ts';
+import type { AnswerListener, Caller, FittedBody, InnerTerms } from './contracts.ts';
 import type { Cost } from './cost.ts';
 import type { Attempt } from './dispatch/attempt.ts';
 import type { Hedge } from './dispatch/hedge.ts';
@@ -66,6 +66,10 @@ export class Exchange implements Bagged {
   quota: Reservation | undefined;
   /** Tokens that a rung lets its answer have at most. */
   outputTokensMax: number | undefined;
+  /** A chat that is made to fit each backend that it is sent to, whatever its route says; see ContextFitter. */
+  fits = false;
+  /** What was made so, the latest first; undefined where nothing was. */
+  fitted: readonly FittedBody[] | undefined;
   /** What its answer is known by where answers are kept or shared; undefined where it has none. */
   key: RequestKey | undefined;
   /** It goes in place of several callers' requests: it is no caller's own, and neither counted nor charged. */

@@ -29,6 +29,7 @@ export function descend(path: Path, x: Exchange): void {
   for (let at = x.rung + 1; at < ladder.length; at++) {
     const rung = ladder[at]!;
     if ('answer' in rung) {
+      if (x.failure?.code === 'invalid_request') continue; // too long for any model: it is the caller who can help it
       x.degraded = 'answer';
       const answer = fixedAnswer(x, call, rung.answer);
       if (!answer) continue;

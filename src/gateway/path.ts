@@ -13,6 +13,7 @@ import { type Call, readCall } from './call.ts';
 import { awaitedStart, wakeByShare } from './cold-start.ts';
 import type {
   Caller,
+  ContextFitter,
   FactSink,
   InnerAsk,
   InnerRequest,
@@ -60,6 +61,7 @@ export interface PathDeps {
   answers: Answers;
   shadows: ShadowCopies;
   pipelines: PipelineRunner;
+  contexts: ContextFitter;
   /** Absent where there is no place to keep state, such as in a simulation. */
   stateful?: StatefulEndpoints | undefined;
   watch: EndpointWatch;
@@ -139,6 +141,7 @@ export class Path {
     const requestId = terms?.ids?.requestId ?? readRequestId(caller) ?? id;
     const x = new Exchange(caller, id, requestId, clock.mono(), wallMs);
     x.terms = terms;
+    x.fits = terms?.fit === true;
     x.snapshot = world.snapshot;
     this.running.add(x);
     caller.onGone = () => this.gone(x);

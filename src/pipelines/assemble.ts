@@ -1,3 +1,5 @@
+export { Contexts } from './context/index.ts';
+
 import type { Exchange, Path, PipelineRunner } from '../gateway/contracts.ts';
 
 /** Pipelines: steps over routes, called like a route. */

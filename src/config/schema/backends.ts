@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { backendContext } from './context.ts';
 import { duration, file, headerName, headerSecret, name, secret, url, whole } from './values.ts';
 
 const limits = z
@@ -98,6 +99,7 @@ const served = {
   limits: limits.describe('Caps of each endpoint.'),
   timeouts: timeouts.describe('How long an attempt may take.'),
   price,
+  context: backendContext,
 };
 
 const remote = {

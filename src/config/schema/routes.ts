@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { priorities } from '../../kernel/priorities.ts';
+import { routeContext } from './context.ts';
 import { duration, hash, name, rate, size, whole } from './values.ts';
 
 const rung = z.union(
@@ -21,6 +22,7 @@ const rung = z.union(
 );
 
 export const route = z.strictObject({
+  context: routeContext,
   targets: z
     .array(
       z.strictObject({

@@ -13,6 +13,7 @@ import { WholeRelay } from '../relay/whole.ts';
 import type { Endpoint } from '../state/endpoint.ts';
 import type { Backend } from '../state/world.ts';
 import { ErrorAnswer } from './error-answer.ts';
+import { fittedFor } from './fitting.ts';
 import { isEncoded, upstreamHeaders } from './headers.ts';
 import { type AttemptFailure, fromStatus, fromTimeout, fromTransport } from './outcome.ts';
 
@@ -53,6 +54,8 @@ export class Attempt implements UpstreamSink {
   readonly tokens: number;
   readonly tokensInFlight: number;
   readonly inflight: number;
+  /** Others waited for a place there when it was sent. */
+  readonly contested: boolean;
   /** When the first content came. */
   firstContentAt: number | undefined;
   readonly #x: Exchange;
@@ -83,6 +86,7 @@ export class Attempt implements UpstreamSink {
     this.tokens = weightOf(options.x.cost);
     this.tokensInFlight = options.endpoint.tokensInFlight;
     this.inflight = options.endpoint.inflight;
+    this.contested = options.backend.line.length > 0;
     this.startedAt = this.#lastAt = this.#clock.mono();
     this.#request = upstreamRequest(options);
   }
@@ -271,11 +275,12 @@ function upstreamRequest({ x, backend, endpoint, fresh, deps }: AttemptOptions):
   const call = x.call!;
   const headers = upstreamHeaders(x, backend, deps.random);
   if (call.protocol === 'openai') {
+    const fitted = fittedFor(x, backend);
     return {
       method: 'POST',
       path: endpoint.basePath + call.path,
       headers,
-      body: rewriteOpenaiBody(x.caller.body, call.request, {
+      body: rewriteOpenaiBody(fitted?.body ?? x.caller.body, fitted?.request ?? call.request, {
         model: backend.model,
         addUsage: call.kind !== 'embeddings' && backend.dialect.streamUsage,
         output:

@@ -1,9 +1,11 @@
+import { weightOf } from '../cost.ts';
 import type { Exchange } from '../exchange.ts';
 import { isAtTargets, isPinned, isSequence } from '../ladder.ts';
 import type { Path } from '../path.ts';
 import { plan } from '../plan.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptFailure } from './outcome.ts';
+import { fittedFor, isFitted } from './fitting.ts';
 import { prepare } from './send.ts';
 
 /** How a hedge ended: `withheld` was wished for but not sent, `abandoned` ended with the request before either answered. */
@@ -114,9 +116,15 @@ export class Hedge {
       return;
     }
     // Nobody who waits for a place loses it to a second attempt.
-    const found = x.targets.some(({ backend }) => backend.line.length > 0)
+    let found = x.targets.some(({ backend }) => backend.line.length > 0)
       ? undefined
       : plan(x, this.#path.deps, now, false);
+    if (found?.kind === 'go' && isFitted(x) && !fittedFor(x, found.backend)) {
+      // What is sent there would have to be made first: the time for a second attempt is now.
+      found.endpoint.give(weightOf(x.cost));
+      this.#path.deps.world.freed(found.endpoint);
+      found = undefined;
+    }
     if (found?.kind !== 'go') {
       route.hedges.giveBack();
       this.#path.step(x, 'plan', 'hedge-without-place', {}, `routes.${route.name}.hedge`);

@@ -5,10 +5,17 @@ import type { Path } from '../path.ts';
 import type { Endpoint } from '../state/endpoint.ts';
 import type { Backend } from '../state/world.ts';
 import { Attempt } from './attempt.ts';
+import { fitFirst, fittedFor, isFitted } from './fitting.ts';
 import { armHedge } from './hedge.ts';
 
 /** Sends a request to an endpoint at which it has a place. `fresh`: on a connection that never carried a request. */
 export function send(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): void {
+  if (isFitted(x) && !fittedFor(x, backend))
+    fitFirst(path, x, backend, endpoint, () => sendNow(path, x, backend, endpoint, fresh));
+  else sendNow(path, x, backend, endpoint, fresh);
+}
+
+function sendNow(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, fresh: boolean): void {
   const attempt = prepare(path, x, backend, endpoint, fresh);
   x.backend = backend;
   x.attempt = attempt;
