@@ -6,6 +6,7 @@ import { systemClock } from '../kernel/clock.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { systemTimers } from '../kernel/timers.ts';
 import { joinSupervisor } from '../links/part.ts';
+import { assembleSessions } from '../sessions/assemble.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import { Worker } from './worker.ts';
 
@@ -38,6 +39,7 @@ export async function run(args: string[]): Promise<void> {
   const [clock, random, timers] = [systemClock, systemRandom, systemTimers];
 
   const gateway = new Worker({
+    stateful: assembleSessions({ dataDir, boot, clock, random, timers, log }),
     dataDir,
     worker,
     boot,

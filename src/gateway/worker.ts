@@ -8,6 +8,7 @@ import type { Snapshot, WorkerState } from '../links/messages.ts';
 import type { GaugeReadings } from '../telemetry/metrics.ts';
 import { assembleGateway } from './assemble.ts';
 import type { BufferBudget } from './buffer-budget.ts';
+import type { StatefulEndpoints } from './contracts.ts';
 import { type ControlLink, openControlLink } from './control-link.ts';
 import { Listener } from './listener/index.ts';
 import type { Path } from './path.ts';
@@ -15,6 +16,8 @@ import type { World } from './state/world.ts';
 import { openHttp1 } from './transport/http1/index.ts';
 
 export interface WorkerOptions {
+  /** The endpoints whose meaning is stored state. */
+  stateful: StatefulEndpoints;
   dataDir: string;
   worker: number;
   boot: string;
@@ -74,6 +77,7 @@ export class Worker {
       registry: this.#registry,
       gauges: () => this.#gauges(),
       version: options.version,
+      stateful: options.stateful,
     });
     world.onWake = (backend, cause) => this.#link.wake(backend, cause);
     this.#world = world;
@@ -91,6 +95,7 @@ export class Worker {
   async drain(): Promise<void> {
     if (this.#unready) return;
     this.#unready = this.#path.unready = true;
+    this.#options.stateful.drain();
     const { log } = this.#options;
     const { drain = 0, drainDelay = 0 } = this.#world.snapshot?.settings.gateway ?? {};
     log.info({ running: this.#path.running.size, drainMs: drain, drainDelayMs: drainDelay }, 'draining');
@@ -104,6 +109,7 @@ export class Worker {
     this.#listener?.end();
     await this.#until(() => this.#listener?.connections === 0);
     this.#listener?.destroy();
+    await this.#options.stateful.close();
     this.#world.close();
     this.#stopLoopSampling?.();
     const left = await this.#link.close(2_000);

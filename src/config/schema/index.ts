@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { backend, model } from './backends.ts';
+import { batches, files } from './files.ts';
 import { pipeline, route, tenant } from './routes.ts';
 import { address, duration, file, hash, name, size, whole } from './values.ts';
 
@@ -111,6 +112,8 @@ export const settingsSchema = z.strictObject({
   admin: admin.prefault({}).describe('The listener for operators.'),
   store: store.prefault({}).describe('What is kept over restarts.'),
   coordination: coordination.prefault({}).describe('What several machines share.'),
+  files: files.prefault({}).describe('What callers upload, and what batches answer: `/v1/files`.'),
+  batches: batches.prefault({}).describe('Requests by the file, at batch priority: `/v1/batches`.'),
   backends: z
     .record(name, backend)
     .default({})
