@@ -279,7 +279,7 @@ function checkHedge(
 }
 
 /** None where the backend has a fault of its own. */
-function protocolsOf(backend: Settings['backends'][string] | undefined): ('openai' | 'oip')[] {
+export function protocolsOf(backend: Settings['backends'][string] | undefined): ('openai' | 'oip')[] {
   if (!backend) return [];
   if (!('endpoints' in backend)) return ['openai', 'oip'];
   return (OPENAI_ENGINES as readonly string[]).includes(backend.engine) ? ['openai'] : ['oip'];

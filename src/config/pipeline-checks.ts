@@ -1,19 +1,24 @@
 import { formatDuration } from '../kernel/units.ts';
 import type { Findings } from './checks.ts';
-import { nearest } from './nearest.ts';
 import { formatPath, type Path } from './places.ts';
 import type { PipelineSettings, Settings } from './schema/index.ts';
-import { templateNames } from './templates.ts';
+import { madeOf } from './schema/pipelines.ts';
+import { checkMadeOf, checkRoutes, checkShape } from './stage-checks.ts';
+import { membersOf } from './stage-order.ts';
+import { checkTemplates, RESERVED } from './template-checks.ts';
 
 type Stages = PipelineSettings['stages'];
 type Stage = Stages[string];
 
 /** Checks that every pipeline can run: its routes, the order of its stages, its templates, its budgets. */
-export function checkPipelines({ pipelines }: Settings, findings: Findings): void {
-  for (const [name, pipeline] of Object.entries(pipelines)) {
+export function checkPipelines(settings: Settings, findings: Findings): void {
+  for (const [name, pipeline] of Object.entries(settings.pipelines)) {
     const path = ['pipelines', name, 'stages'];
     for (const [stageName, stage] of Object.entries(pipeline.stages)) {
-      checkStage(stageName, stage, pipeline.stages, [...path, stageName], findings);
+      const where = [...path, stageName];
+      checkNames(stageName, stage, pipeline.stages, where, findings);
+      checkShape(stage, where, findings);
+      checkRoutes(stage, settings, where, findings);
     }
     const circle = findCircle(pipeline.stages);
     if (circle) {
@@ -25,24 +30,31 @@ export function checkPipelines({ pipelines }: Settings, findings: Findings): voi
     if (!findings.leftOut.has(formatPath(['pipelines', name, 'deadline'])))
       checkBudgets(pipeline, path, findings);
     for (const [stageName, stage] of Object.entries(pipeline.stages)) {
+      checkMadeOf(stage, pipeline.stages, [...path, stageName], findings);
       checkTemplates(stageName, stage, pipeline.stages, [...path, stageName], findings);
     }
   }
 }
 
-function checkStage(name: string, stage: Stage, stages: Stages, path: Path, findings: Findings): void {
-  const others = Object.keys(stages).filter((other) => other !== name);
-  for (const [index, before] of stage.after.entries()) {
-    if (before === name) continue; // told as a circle
-    findings.known(before, others, 'stage', [...path, 'after', index]);
+function checkNames(name: string, stage: Stage, stages: Stages, path: Path, findings: Findings): void {
+  if (RESERVED.includes(name)) {
+    const message = `no stage may be called "${name}": templates mean something else by it`;
+    findings.fault('contradiction', path, message, { at: 'key', hint: `not one of ${RESERVED.join(', ')}` });
   }
-  const faulty = ['input', 'messages'].some((key) => findings.leftOut.has(formatPath([...path, key])));
-  if (!faulty && (stage.input === undefined) === (stage.messages === undefined)) {
-    const message =
-      stage.input === undefined
-        ? 'a stage needs input or messages'
-        : 'a stage has either input or messages, not both';
-    findings.fault('contradiction', path, message, { at: 'key', expected: 'input or messages' });
+  const others = Object.keys(stages).filter((other) => other !== name);
+  const known = (before: string, where: Path) => {
+    if (before !== name) findings.known(before, others, 'stage', where); // itself: told as a circle
+  };
+  const { first, merge, rank } = stage;
+  const made = madeOf(stage);
+  for (const [index, before] of stage.after.entries()) {
+    if (!made.includes(before)) known(before, [...path, 'after', index]);
+  }
+  for (const [index, before] of (first ?? []).entries()) known(before, [...path, 'first', index]);
+  for (const [index, before] of (merge?.of ?? []).entries()) known(before, [...path, 'merge', 'of', index]);
+  if (rank) {
+    known(rank.query, [...path, 'rank', 'query']);
+    known(rank.of, [...path, 'rank', 'of']);
   }
 }
 
@@ -71,7 +83,10 @@ function findCircle(stages: Stages): string[] | undefined {
 function checkEnd(pipeline: string, stages: Stages, path: Path, findings: Findings): void {
   const before = new Set(Object.values(stages).flatMap((stage) => stage.after));
   const last = Object.keys(stages).filter((name) => !before.has(name));
-  if (last.length === 1) return;
+  if (last.length === 1) {
+    checkText(last[0]!, stages, path, findings);
+    return;
+  }
   const message =
     last.length === 0
       ? `pipeline "${pipeline}" has no stage`
@@ -82,6 +97,14 @@ function checkEnd(pipeline: string, stages: Stages, path: Path, findings: Findin
     found: last.length === 0 ? 'none' : last.join(', '),
     hint: last.length === 0 ? undefined : 'name the others under `after` of the last one',
   });
+}
+
+/** What callers are given is a text. */
+function checkText(last: string, stages: Stages, path: Path, findings: Findings): void {
+  if (membersOf(last, stages).has('text')) return;
+  const message = `the last stage "${last}" gives vectors and no text, so that there is no answer for the caller`;
+  const hint = 'let a stage with a text come after it, or give it classes';
+  findings.fault('contradiction', [...path, last], message, { at: 'key', hint });
 }
 
 function checkBudgets({ deadline, stages }: PipelineSettings, path: Path, findings: Findings): void {
@@ -134,75 +157,4 @@ function longest(stages: Stages, budgetOf: (name: string) => number): string[] {
     if (way.sum > most.sum) most = way;
   }
   return most.chain;
-}
-
-/** A template may name the request, and stages that its own comes after, directly or through others. */
-function checkTemplates(name: string, stage: Stage, stages: Stages, path: Path, findings: Findings): void {
-  const earlier = allBefore(name, stages);
-  for (const { template, where } of templatesOf(stage, path)) {
-    const read = templateNames(template);
-    if ('cause' in read) {
-      const hint = 'a template is Jinja: {{ request.text }} or {{ STAGE }}';
-      findings.fault('bad-value', where, `the template cannot be read: ${read.cause}`, {
-        expected: 'a Jinja template',
-        hint,
-      });
-      continue;
-    }
-    for (const used of read.names) {
-      if (used === 'request' || earlier.has(used)) continue;
-      if (Object.hasOwn(stages, used)) {
-        const message =
-          used === name
-            ? `the template of stage "${name}" names the stage itself`
-            : `the template names stage "${used}", which stage "${name}" does not come after`;
-        const hint = used === name ? undefined : `add ${used} to \`after\` of ${name}`;
-        findings.fault('unknown-name', where, message, {
-          expected: ['request', ...earlier].join(', '),
-          found: used,
-          hint,
-        });
-        continue;
-      }
-      const like = nearest(used, ['request', ...Object.keys(stages)]);
-      const hint = like ? `did you mean "${like}"?` : `known here: ${['request', ...earlier].join(', ')}`;
-      findings.fault(
-        'unknown-name',
-        where,
-        `the template names "${used}", which is no stage of this pipeline`,
-        {
-          expected: like ?? ['request', ...earlier].join(', '),
-          found: used,
-          hint,
-        },
-      );
-    }
-  }
-}
-
-function allBefore(name: string, stages: Stages): Set<string> {
-  const found = new Set<string>();
-  const waiting = [...(stages[name]?.after ?? [])];
-  for (let before = waiting.pop(); before !== undefined; before = waiting.pop()) {
-    if (found.has(before) || !Object.hasOwn(stages, before)) continue;
-    found.add(before);
-    waiting.push(...(stages[before]?.after ?? []));
-  }
-  return found;
-}
-
-function templatesOf(stage: Stage, path: Path): { template: string; where: Path }[] {
-  const found: { template: string; where: Path }[] = [];
-  if (stage.input !== undefined) found.push({ template: stage.input, where: [...path, 'input'] });
-  for (const [index, { content }] of (stage.messages ?? []).entries()) {
-    const where = [...path, 'messages', index, 'content'];
-    if (typeof content === 'string') {
-      found.push({ template: content, where });
-      continue;
-    }
-    for (const [part, { text }] of (content as { text?: unknown }[]).entries()) {
-      if (typeof text === 'string') found.push({ template: text, where: [...where, part, 'text'] });
-    }
-  }
-  return found;
 }

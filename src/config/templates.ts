@@ -1,7 +1,15 @@
 import { parse, tokenize } from '@huggingface/jinja';
 
-/** A Jinja template's free names: what it takes from outside; or why it is no template. */
-export type TemplateNames = { names: string[] } | { cause: string };
+/** What a template takes from outside. */
+export interface TemplateReads {
+  /** Its free names. */
+  names: string[];
+  /** Members of free names that it reads, such as `stages`, `intent`, `class`; as far as they stand written in it. */
+  members: string[][];
+}
+
+/** The same; or why it is no template. */
+export type TemplateNames = TemplateReads | { cause: string };
 
 /** Names that a template has from Jinja itself. */
 const BUILT_IN = new Set([
@@ -19,13 +27,40 @@ const BUILT_IN = new Set([
 
 /** Reads a template without running it. */
 export function templateNames(template: string): TemplateNames {
+  return readsOf(template, () => undefined);
+}
+
+/** Reads a single expression, such as `stages.intent.score > 0.5`. */
+export function expressionNames(expression: string): TemplateNames {
+  return readsOf(`{{ ${expression} }}`, ({ body }) =>
+    body.length === 1 && !NO_EXPRESSION.has(body[0]!.type)
+      ? undefined
+      : 'expected one expression, without {{ }} around it',
+  );
+}
+
+const NO_EXPRESSION = new Set(['Comment', 'For', 'If', 'Macro', 'Set']);
+
+function readsOf(
+  template: string,
+  wrong: (program: { body: { type: string }[] }) => string | undefined,
+): TemplateNames {
   try {
-    const free = new Set<string>();
-    collect(parse(tokenize(template)), new Set(), free);
-    return { names: [...free].filter((name) => !BUILT_IN.has(name)) };
+    const program = parse(tokenize(template));
+    const cause = wrong(program);
+    if (cause !== undefined) return { cause };
+    const free: Free = { names: new Set(), members: [] };
+    collect(program, new Set(), free);
+    const members = free.members.filter(([name]) => !BUILT_IN.has(name!));
+    return { names: [...free.names].filter((name) => !BUILT_IN.has(name)), members };
   } catch (error) {
     return { cause: String((error as Error).message).split('\n')[0]! };
   }
+}
+
+interface Free {
+  names: Set<string>;
+  members: string[][];
 }
 
 /** A node of the parser's tree, of any kind. */
@@ -40,7 +75,7 @@ const NO_VARIABLE: Record<string, readonly string[]> = {
 };
 
 /** Adds the names that a node reads and that neither it nor a node around it has set. */
-function collect(node: unknown, bound: Set<string>, free: Set<string>): void {
+function collect(node: unknown, bound: Set<string>, free: Free): void {
   if (Array.isArray(node)) {
     for (const item of node) collect(item, bound, free);
     return;
@@ -51,8 +86,11 @@ function collect(node: unknown, bound: Set<string>, free: Set<string>): void {
   }
   if (typeof node !== 'object' || node === null || !('type' in node)) return;
   const { type, ...members } = node as Node;
-  if (type === 'Identifier') {
-    if (!bound.has(String(members['value']))) free.add(String(members['value']));
+  const chain = chainOf(node as Node);
+  if (chain) {
+    if (bound.has(chain[0]!)) return;
+    free.names.add(chain[0]!);
+    if (!free.members.some((known) => known.join('\0') === chain.join('\0'))) free.members.push(chain);
     return;
   }
   // What is set stays set for the rest of the template: a name is called free only where it surely is.
@@ -63,6 +101,16 @@ function collect(node: unknown, bound: Set<string>, free: Set<string>): void {
     if (NO_VARIABLE[type]?.includes(member)) collect(argumentsOf(value), bound, free);
     else collect(value, bound, free);
   }
+}
+
+/** `a.b["c"]` as its parts; undefined where a part is not written out. */
+function chainOf({ type, ...members }: Node): string[] | undefined {
+  if (type === 'Identifier') return [String(members['value'])];
+  if (type !== 'MemberExpression') return undefined;
+  const property = members['property'] as Node;
+  const known = members['computed'] ? property.type === 'StringLiteral' : property.type === 'Identifier';
+  const before = known ? chainOf(members['object'] as Node) : undefined;
+  return before && [...before, String(property['value'])];
 }
 
 /** Of `filter(a, b)` the arguments; of a plain name nothing. */

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { backend, model } from './backends.ts';
 import { batches, files } from './files.ts';
-import { pipeline, route, tenant } from './routes.ts';
+import { pipeline } from './pipelines.ts';
+import { route, tenant } from './routes.ts';
 import { address, duration, file, hash, name, size, whole } from './values.ts';
 
 /**

@@ -41,6 +41,13 @@ export interface StageAsk {
   body: Buffer;
   /** Names in lower case; only where they are not those of plain JSON. */
   headers?: Readonly<Record<string, string>>;
+  /** What it asks about, where that is a list: the answer has something to say of each. */
+  items?: readonly StageItem[];
+}
+
+/** There is nothing to ask about, and so this is what the stage gives. */
+export interface NothingToAsk {
+  value: StageValue;
 }
 
 /** Why a stage cannot be asked: what it needs is not there, or is too much. The stage has failed by it. */
@@ -60,7 +67,7 @@ export interface StageKind {
     filling: Filling,
     stream: boolean,
     extras: Readonly<Record<string, unknown>>,
-  ): StageAsk;
-  /** Reads the body of a whole answer of status 200; undefined where there is no answer in it. */
-  read(stage: StageSettings, body: Buffer): StageValue | undefined;
+  ): StageAsk | NothingToAsk;
+  /** Reads the body of a whole answer of status 200 to `ask`; undefined where there is no answer in it. */
+  read(stage: StageSettings, body: Buffer, ask: StageAsk): StageValue | undefined;
 }

@@ -1,7 +1,11 @@
+import { namedClass } from './classes.ts';
 import type { Filling, StageAsk, StageKind, StageSettings, StageValue } from './contracts.ts';
+import { isObject, type Json, parsedObject } from './json.ts';
 
-type Json = Record<string, unknown>;
 type Extras = Readonly<Record<string, unknown>>;
+
+/** Two names of one thing: what the stage says by either goes before what the caller says by the other. */
+const OUTPUT_CAPS = ['max_tokens', 'max_completion_tokens'];
 
 /** Text generators: a chat, or the continuation of a prompt. */
 
@@ -11,18 +15,18 @@ export const chat: StageKind = {
   ask(stage, route, filling, stream, extras) {
     const messages = stage.messages
       ? stage.messages.map((message) => filled(message, filling))
-      : [{ role: 'user', content: filling.text(stage.input ?? '') }];
+      : [{ role: 'user', content: filling.text(inputOf(stage)) }];
     return asked('/v1/chat/completions', route, { messages }, stage, stream, extras);
   },
-  read(_stage, body) {
+  read(stage, body) {
     const message = firstChoice(body)?.['message'];
     if (!isObject(message)) return undefined;
     const text = textOf(message['content']);
     const calls = message['tool_calls'];
-    if (text === undefined) {
-      return Array.isArray(calls) && calls.length > 0 ? { text: '', json: calls } : undefined;
-    }
-    return Array.isArray(calls) && calls.length > 0 ? { text, json: calls } : { text };
+    const called = Array.isArray(calls) && calls.length > 0;
+    if (text === undefined && !called) return undefined;
+    const value = classified(stage, text ?? '');
+    return value && called ? { ...value, json: calls } : value;
   },
 };
 
@@ -30,25 +34,41 @@ export const completions: StageKind = {
   name: 'completions',
   streams: true,
   ask(stage, route, filling, stream, extras) {
-    const prompt = filling.text(stage.input ?? '');
+    const prompt = filling.text(inputOf(stage));
     return asked('/v1/completions', route, { prompt }, stage, stream, extras);
   },
-  read(_stage, body): StageValue | undefined {
+  read(stage, body): StageValue | undefined {
     const text = firstChoice(body)?.['text'];
-    return typeof text === 'string' ? { text } : undefined;
+    return typeof text === 'string' ? classified(stage, text) : undefined;
   },
 };
+
+/** The one input of a stage; there is no other where this is called, as the configuration is checked. */
+export function inputOf({ input }: StageSettings): string {
+  return typeof input === 'string' ? input : '';
+}
 
 function asked(
   target: string,
   model: string,
   what: Json,
-  _stage: StageSettings,
+  { parameters }: StageSettings,
   stream: boolean,
   extras: Extras,
 ): StageAsk {
-  const body = { ...extras, model, ...what, stream };
+  const body: Json = { ...extras };
+  if (OUTPUT_CAPS.some((cap) => Object.hasOwn(parameters, cap))) {
+    for (const cap of OUTPUT_CAPS) delete body[cap];
+  }
+  Object.assign(body, parameters, { model, ...what, stream });
   return { target, body: Buffer.from(JSON.stringify(body)) };
+}
+
+/** The answer as it is, or the class that it names; undefined where it names none. */
+function classified({ classes }: StageSettings, text: string): StageValue | undefined {
+  if (!Array.isArray(classes)) return { text };
+  const name = namedClass(text, classes);
+  return name === undefined ? undefined : { text: name, class: name };
 }
 
 /** A message whose texts are templates; whatever else it has goes as it is. */
@@ -63,13 +83,7 @@ function filled(message: Json, filling: Filling): Json {
 }
 
 function firstChoice(body: Buffer): Json | undefined {
-  let answer: unknown;
-  try {
-    answer = JSON.parse(body.toString('utf8'));
-  } catch {
-    return undefined; // no JSON: no answer
-  }
-  const choices = isObject(answer) ? answer['choices'] : undefined;
+  const choices = parsedObject(body)?.['choices'];
   const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
   return isObject(first) ? first : undefined;
 }
@@ -83,8 +97,4 @@ function textOf(content: unknown): string | undefined {
     if (isObject(part) && typeof part['text'] === 'string') text += part['text'];
   }
   return text;
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

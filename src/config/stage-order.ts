@@ -1,0 +1,65 @@
+import type { PipelineSettings } from './schema/index.ts';
+
+/** What the stages of a pipeline are to one another, and what each gives. */
+
+type Stages = PipelineSettings['stages'];
+type Stage = Stages[string];
+
+/** What can be read of a stage that has ended. */
+export const stageMembers = ['text', 'class', 'score', 'vectors', 'items', 'json'] as const;
+export type StageMember = (typeof stageMembers)[number];
+
+export type StageSort = NonNullable<Stage['kind']> | 'first' | 'merge' | 'rank';
+
+/** What a stage does; of several, the first that is said. */
+export function sortOf(stage: Stage): StageSort {
+  if (stage.first) return 'first';
+  if (stage.merge) return 'merge';
+  if (stage.rank) return 'rank';
+  return stage.kind ?? (stage.tensors ? 'tensors' : 'chat');
+}
+
+/** Whether it asks nobody. */
+export function isPure(stage: Stage): boolean {
+  return stage.first !== undefined || stage.merge !== undefined || stage.rank !== undefined;
+}
+
+/** The stages that a stage comes after, directly or through others. */
+export function allBefore(name: string, stages: Stages): Set<string> {
+  const found = new Set<string>();
+  const waiting = [...(stages[name]?.after ?? [])];
+  for (let before = waiting.pop(); before !== undefined; before = waiting.pop()) {
+    if (found.has(before) || !Object.hasOwn(stages, before)) continue;
+    found.add(before);
+    waiting.push(...(stages[before]?.after ?? []));
+  }
+  return found;
+}
+
+/** What a stage may give, as far as its settings tell. No circle may be in the stages. */
+export function membersOf(name: string, stages: Stages): Set<StageMember> {
+  const stage = stages[name]!;
+  const sort = sortOf(stage);
+  if (sort === 'first') {
+    const known = (stage.first ?? []).filter((other) => Object.hasOwn(stages, other));
+    return new Set(known.flatMap((other) => [...membersOf(other, stages)]));
+  }
+  if (sort === 'merge' || sort === 'rank') return new Set(['text', 'score', 'items']);
+  const own = ownMembers(stage, sort);
+  if (stage.each === undefined) return own;
+  // The class and the score are each item's own.
+  return new Set(['text', 'items', ...(own.has('vectors') ? (['vectors'] as const) : [])]);
+}
+
+function ownMembers(stage: Stage, sort: StageSort): Set<StageMember> {
+  if (sort === 'tensors') {
+    return new Set(['text', 'score', 'vectors', 'json', ...(stage.labels ? (['class'] as const) : [])]);
+  }
+  if (sort === 'embeddings') {
+    const found = new Set<StageMember>(['vectors']);
+    if (stage.classes) for (const member of ['text', 'class', 'score'] as const) found.add(member);
+    if (stage.inputs !== undefined || Array.isArray(stage.input)) found.add('items');
+    return found;
+  }
+  return new Set(['text', 'json', ...(stage.classes ? (['class'] as const) : [])]);
+}
