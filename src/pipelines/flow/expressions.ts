@@ -1,0 +1,66 @@
+import { Interpreter, parse, tokenize } from '@huggingface/jinja';
+import { environmentOf, type TemplateScope, usesOf } from '../templates.ts';
+
+type Program = ReturnType<typeof parse>;
+
+/** What the interpreter gives, of any type. */
+interface RuntimeValue {
+  type: string;
+  value: unknown;
+  __bool__(): { value: boolean };
+}
+
+/** How deep lists in lists may go. */
+const DEPTH_MAX = 32;
+
+/** A Jinja expression over what a stage can see, parsed once. The configuration's check has found it to be one expression. */
+export class Expression {
+  readonly #statement: Program['body'][number];
+  readonly #uses: readonly (readonly string[])[];
+
+  /** Throws where the text is none. */
+  constructor(text: string) {
+    const program = parse(tokenize(`{{ ${text} }}`));
+    if (program.body.length !== 1) throw new Error('expected one expression');
+    this.#statement = program.body[0]!;
+    this.#uses = usesOf(program);
+  }
+
+  /** What it gives, as plain data; undefined where it speaks of what is not there. Throws where it cannot be told. */
+  value(scope: TemplateScope): unknown {
+    return plain(this.#run(scope), 0);
+  }
+
+  /** Whether it holds, as Jinja has it: an empty text or list, 0 and none do not. Throws where it cannot be told. */
+  holds(scope: TemplateScope): boolean {
+    return this.#run(scope).__bool__().value;
+  }
+
+  #run(scope: TemplateScope): RuntimeValue {
+    const environment = environmentOf(scope, this.#uses);
+    return new Interpreter(environment).evaluate(this.#statement, environment) as unknown as RuntimeValue;
+  }
+}
+
+function plain({ type, value }: RuntimeValue, depth: number): unknown {
+  if (depth > DEPTH_MAX) throw new Error('lists in lists are too deep');
+  switch (type) {
+    case 'IntegerValue':
+    case 'FloatValue':
+    case 'StringValue':
+    case 'BooleanValue':
+    case 'NullValue':
+      return value;
+    case 'UndefinedValue':
+      return undefined;
+    case 'ArrayValue':
+    case 'TupleValue':
+      return (value as RuntimeValue[]).map((item) => plain(item, depth + 1));
+    case 'ObjectValue':
+      return Object.fromEntries(
+        [...(value as Map<string, RuntimeValue>)].map(([key, item]) => [key, plain(item, depth + 1)]),
+      );
+    default:
+      throw new Error('it gives no plain value');
+  }
+}
