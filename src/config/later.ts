@@ -28,7 +28,6 @@ const LATER: readonly Later[] = [
     only: startsWith('postgres'),
     sentence: 'state is kept in SQLite, in the data directory',
   },
-  { pattern: 'pipelines.*', sentence: 'it cannot be called' },
 ];
 
 /** Whether a key, `*` for any name or list position in it, does nothing yet whatever its value. */

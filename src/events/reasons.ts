@@ -95,6 +95,17 @@ export const REASONS = {
   'cached-answer':
     'Down the ladder: rung {rung}, an answer that {backend} gave {ageMs} before to the same request.',
 
+  // The stages of a pipeline
+  'stage-answered':
+    'Stage {stage} answered after {tookMs}[, of {budgetMs} that it had][, by {backend}][, by its rung {rung}][, at a cost of {cost}][; it found {class}].',
+  'stage-failed':
+    'Stage {stage} gave no answer: {code} ({status}) after {tookMs}[, of {budgetMs} that it had][, from {route}].',
+  'stage-rerouted': 'Stage {stage} asked the route {route} instead.',
+  'stage-given': 'Stage {stage} had nothing to ask about[; it found {class}].',
+  'stage-skipped': 'Stage {stage} was skipped: for those after it, its text is empty.',
+  'stage-stood-in': 'The fixed text of stage {stage} stood in for its answer.',
+  'stage-cancelled': 'Stage {stage} was cancelled after {tookMs}: nobody wanted its answer any more.',
+
   // Answers that are kept and shared
   'kept-answer': 'The answer was kept: {backend} gave it {ageMs} before to the same request.',
   'single-flight': 'The same request was in the air: this one gets its answer, as {others} before it.',

@@ -2,7 +2,7 @@ import type { Step } from '../events/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import { type Priority, priorities, rankOf } from '../kernel/priorities.ts';
 import type { Exchange } from './exchange.ts';
-import type { World } from './state/world.ts';
+import { deadlineSetting, type World } from './state/world.ts';
 
 const SESSION_CHARACTERS_MAX = 512;
 /** Headers that are decided on: given twice, two readers could take different ones. */
@@ -40,7 +40,7 @@ export function admit(x: Exchange, world: World): Failure | undefined {
     what: 'admit',
     code: 'admitted',
     figures,
-    setting: `routes.${x.route!.name}.deadline`,
+    setting: deadlineSetting(x.route!),
   });
   return undefined;
 }

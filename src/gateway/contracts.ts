@@ -9,6 +9,8 @@ import type { Endpoint } from './state/endpoint.ts';
 import type { Backend } from './state/world.ts';
 
 export type { Call, OipModelCall, OpenaiCall, StatefulCall } from './call.ts';
+export { sharedHeaders } from './carrier.ts';
+export { breakOff } from './delivery.ts';
 export type { Exchange } from './exchange.ts';
 export type { OwnAnswer } from './own-answers.ts';
 export type { Path } from './path.ts';
@@ -251,6 +253,8 @@ export interface ContextFitter {
     backend: Backend,
     endpoint: Endpoint,
     done: (result: FittedBody | Failure) => void,
+    /** Gives the place at the endpoint back, for work that takes places itself; it is planned anew when this is done. */
+    yieldPlace: () => void,
   ): () => void;
 }
 

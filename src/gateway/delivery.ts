@@ -140,20 +140,7 @@ export class Delivery implements AttemptHost {
     this.attempt.giveUp(failure);
     this.#suspect(failure);
     this.#path.step(x, 'attempt', failure.code, { backend: x.backend!.name, committed: true });
-    Delivery.breakOff(this.#path, x, { ...failure.failure, phase: 'committed' }, told);
-  }
-
-  /** Ends an answer that has begun and cannot be made whole. `told`: the caller has had an error event already. */
-  static breakOff(path: Path, x: Exchange, failure: Failure, told = false): void {
-    if (x.over) return;
-    x.failure = failure;
-    x.outcome = 'failed';
-    if (x.streaming) {
-      if (!told) x.caller.write(openaiErrorEvent(failure));
-      x.caller.end();
-    } else x.caller.destroy(); // a document cut short must be seen to be so
-    path.step(x, 'answer', failure.code, { phase: 'committed' });
-    path.finish(x);
+    breakOff(this.#path, x, { ...failure.failure, phase: 'committed' }, told);
   }
 
   /** A host of ours that does not take connections has died or leaves. */
@@ -201,4 +188,17 @@ export class Delivery implements AttemptHost {
   #outcome(): 'ok' | 'degraded' {
     return this.#x.degraded === undefined ? 'ok' : 'degraded';
   }
+}
+
+/** Ends an answer that has begun and cannot be made whole. `told`: the caller has had an error event already. */
+export function breakOff(path: Path, x: Exchange, failure: Failure, told = false): void {
+  if (x.over) return;
+  x.failure = failure;
+  x.outcome = 'failed';
+  if (x.streaming) {
+    if (!told) x.caller.write(openaiErrorEvent(failure));
+    x.caller.end();
+  } else x.caller.destroy(); // a document cut short must be seen to be so
+  path.step(x, 'answer', failure.code, { phase: 'committed' });
+  path.finish(x);
 }

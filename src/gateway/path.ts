@@ -22,7 +22,7 @@ import type {
   StatefulEndpoints,
 } from './contracts.ts';
 import { reckonCost, weightOf } from './cost.ts';
-import { Delivery } from './delivery.ts';
+import { breakOff } from './delivery.ts';
 import { readTraceparent } from './dispatch/headers.ts';
 import { send } from './dispatch/send.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
@@ -46,7 +46,7 @@ import { isShed, outcomeOf, Settler } from './record/settle.ts';
 import type { Sequences } from './sequences.ts';
 import type { ShadowCopies } from './shadow/index.ts';
 import type { Endpoint } from './state/endpoint.ts';
-import type { Backend, World } from './state/world.ts';
+import { type Backend, deadlineSetting, type World } from './state/world.ts';
 import { waitForPlace } from './wait.ts';
 
 export interface PathDeps {
@@ -89,7 +89,7 @@ export class Path {
   handle(caller: Caller): void {
     const x = this.#open(caller);
     const { world } = this.deps;
-    if (this.draining) {
+    if (this.draining && caller.terms?.charged !== 'stage') {
       this.refuse(x, drainingFailure());
       return;
     }
@@ -271,7 +271,7 @@ export class Path {
     this.finish(x);
   }
 
-  /** An error, as the caller's protocol tells it; for an answer that has begun, see Delivery.breakOff. */
+  /** An error, as the caller's protocol tells it; for an answer that has begun, see breakOff. */
   refuse(x: Exchange, failure: Failure): void {
     if (x.over) return;
     x.failure = failure;
@@ -312,7 +312,7 @@ export class Path {
     const served = (x: Exchange) => x.attempt !== undefined && !x.attempt.over;
     for (const x of [...this.running].sort((a, b) => Number(served(a)) - Number(served(b)))) {
       const failure = { ...drainingFailure(), phase: x.phase };
-      if (x.committed) Delivery.breakOff(this, x, failure);
+      if (x.committed) breakOff(this, x, failure);
       else this.refuse(x, failure);
     }
     this.deps.shadows.close();
@@ -365,9 +365,9 @@ export class Path {
       'answer',
       'deadline-passed',
       { deadlineMs: ms, attempts: x.attempts },
-      `routes.${x.route!.name}.deadline`,
+      deadlineSetting(x.route!),
     );
-    if (x.committed) Delivery.breakOff(this, x, failure);
+    if (x.committed) breakOff(this, x, failure);
     else {
       x.attempt?.cancel();
       x.hedge?.cancel();

@@ -1,14 +1,57 @@
 export { Contexts } from './context/index.ts';
 
-import type { Exchange, Path, PipelineRunner } from '../gateway/contracts.ts';
+import type { Call, Exchange, Path, PipelineRunner } from '../gateway/contracts.ts';
+import type { Failure } from '../kernel/errors.ts';
+import type { Snapshot } from '../links/messages.ts';
+import { type CallerRequest, invalid, readCaller } from './caller-request.ts';
+import { type PipelinePlan, Plans } from './plan.ts';
+import { PipelineRun } from './run.ts';
+
+/** Members of a chat that only another chat can keep to. */
+const FOR_CHATS = ['tools', 'functions', 'response_format', 'audio'];
 
 /** Pipelines: steps over routes, called like a route. */
 export class Pipelines implements PipelineRunner {
+  readonly #plans = new Plans();
+  #snapshot: Snapshot | undefined;
+
   run(path: Path, x: Exchange): void {
-    path.refuse(x, {
-      code: 'backend_unavailable',
-      message: `The pipeline '${x.route!.name}' cannot be called.`,
-      phase: 'before-queue',
-    });
+    const { world } = path.deps;
+    const { name, pipeline } = x.route!;
+    if (this.#snapshot !== world.snapshot) {
+      this.#snapshot = world.snapshot;
+      this.#plans.keepOnly((known) => world.pipelines.has(known));
+    }
+    const plan = this.#plans.of(name, pipeline!);
+    const caller = readCaller(x);
+    if ('code' in caller) {
+      path.refuse(x, caller);
+      return;
+    }
+    const refused = cannotAnswer(x.call!, plan, caller);
+    if (refused) path.refuse(x, refused);
+    else new PipelineRun(path, x, plan, caller).start();
   }
+}
+
+/** Why the pipeline's last stage cannot give what this caller asks for. */
+function cannotAnswer(
+  call: Call,
+  { name, last }: PipelinePlan,
+  { body }: CallerRequest,
+): Failure | undefined {
+  const isVectors = last.kind?.name === 'embeddings' && last.settings.classes === undefined;
+  if (call.kind === 'embeddings' && !isVectors) {
+    return invalid(`The pipeline '${name}' answers with a text: call it by /v1/chat/completions.`, 'model');
+  }
+  if (call.kind !== 'embeddings' && call.protocol === 'openai' && isVectors) {
+    return invalid(`The pipeline '${name}' answers with embeddings: call it by /v1/embeddings.`, 'model');
+  }
+  if (call.kind !== 'chat' || last.kind?.name === 'chat') return undefined;
+  const member = FOR_CHATS.find((each) => body[each] != null);
+  if (member === undefined) return undefined;
+  return invalid(
+    `The last stage of the pipeline '${name}' is no chat, and cannot keep to '${member}'.`,
+    member,
+  );
 }

@@ -73,6 +73,14 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
       ANSWER_SECONDS,
       'route',
     ),
+    /** pipeline, stage */
+    stageSeconds: spread(
+      'armature_stage_seconds',
+      'Time that a stage of a pipeline took, from its start to its end.',
+      ANSWER_SECONDS,
+      'pipeline',
+      'stage',
+    ),
     overheadSeconds: spread(
       'armature_overhead_seconds',
       "A request's time in the worker less its waiting in the queue and for upstream.",

@@ -80,6 +80,11 @@ export interface Route {
   usualOut: { value: number | undefined; answers: number };
 }
 
+/** The value that a request's time follows from. */
+export function deadlineSetting({ name, pipeline }: Route): string {
+  return `${pipeline ? 'pipelines' : 'routes'}.${name}.deadline`;
+}
+
 export interface WorldDeps {
   clock: Clock;
   random: Random;

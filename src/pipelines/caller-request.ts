@@ -1,0 +1,125 @@
+import type { Exchange } from '../gateway/contracts.ts';
+import type { Failure } from '../kernel/errors.ts';
+import { scanMembers } from '../protocols/json-members.ts';
+
+type Json = Record<string, unknown>;
+
+/** What a caller asked a pipeline for. */
+export interface CallerRequest {
+  /** The last user message, the prompt, or the one input of embeddings. */
+  text: string;
+  messages: readonly unknown[];
+  /** The caller's JSON, as parsed. */
+  body: Json;
+}
+
+/** Members that each stage has of its own. */
+const OWN = ['model', 'messages', 'prompt', 'input', 'stream', 'stream_options'];
+/** What chats and completions both know; of a call of the other kind nothing else goes on. */
+const BOTH_KNOW = [
+  'max_tokens',
+  'temperature',
+  'top_p',
+  'n',
+  'stop',
+  'seed',
+  'presence_penalty',
+  'frequency_penalty',
+  'logit_bias',
+  'user',
+];
+
+/** Reads what templates can name; a failure where there is nothing to begin with. */
+export function readCaller(x: Exchange): CallerRequest | Failure {
+  const call = x.call!;
+  if (call.protocol !== 'openai') {
+    return invalid(
+      `The pipeline '${call.route}' cannot be asked for this over the Open Inference Protocol.`,
+      'model',
+    );
+  }
+  let body: Json;
+  try {
+    body = JSON.parse(x.caller.body.toString('utf8')) as Json;
+  } catch (error) {
+    return invalid(`We could not parse the body of your request: ${(error as Error).message.slice(0, 200)}.`);
+  }
+  if (call.kind === 'chat') return readChat(body);
+  return call.kind === 'completions' ? readText(body, 'prompt') : readText(body, 'input');
+}
+
+function readChat(body: Json): CallerRequest | Failure {
+  const { messages } = body;
+  if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isObject)) {
+    return invalid("The member 'messages' must be a list of one message or more.", 'messages');
+  }
+  const last = (messages as Json[]).findLast(({ role }) => role === 'user');
+  return { text: last ? contentText(last['content']) : '', messages, body };
+}
+
+function readText(body: Json, member: 'prompt' | 'input'): CallerRequest | Failure {
+  const value = body[member];
+  const text: unknown = Array.isArray(value) && value.length === 1 ? value[0] : value;
+  if (typeof text !== 'string') {
+    return invalid(`A pipeline takes one text as '${member}'.`, member);
+  }
+  return { text, messages: [{ role: 'user', content: text }], body };
+}
+
+/** A text, or the parts of type text joined without anything between. */
+function contentText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  let text = '';
+  for (const part of content as unknown[]) {
+    if (isObject(part) && part['type'] === 'text' && typeof part['text'] === 'string') text += part['text'];
+  }
+  return text;
+}
+
+/**
+ * The members of the caller's body that go with the last stage, which is of `kind`: how it wants its answer made. `stream_options`
+ * only with a stream, as engines want it.
+ */
+export function extrasFor(x: Exchange, body: Json, kind: string, stream: boolean): Json {
+  const called = x.call!.kind;
+  const extras: Json = {};
+  if (kind !== 'chat' && kind !== 'completions' && kind !== 'embeddings') return extras;
+  for (const [key, value] of Object.entries(body)) {
+    if (OWN.includes(key) || (called !== kind && !BOTH_KNOW.includes(key))) continue;
+    set(extras, key, typeof value === 'number' ? exactly(x.caller.body, key, value) : value);
+  }
+  if (stream && body['stream_options'] != null) extras['stream_options'] = body['stream_options'];
+  return extras;
+}
+
+/** An integer that JavaScript would round goes on in the caller's own digits. */
+function exactly(body: Buffer, key: string, value: number): unknown {
+  if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+  const scanned = scanMembers(body);
+  const member =
+    typeof scanned === 'string' ? undefined : scanned.members.findLast((each) => each.key === key);
+  return member ? rawJson(body.toString('latin1', member.start, member.end)) : value;
+}
+
+/** In V8, and not in TypeScript's library yet. */
+const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
+
+/** As a member of its own, whatever its name. */
+function set(target: Json, key: string, value: unknown): void {
+  Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function invalid(message: string, param?: string): Failure {
+  return {
+    code: 'invalid_request',
+    message,
+    phase: 'before-queue',
+    shouldRetry: false,
+    ...(param === undefined ? {} : { param }),
+  };
+}
