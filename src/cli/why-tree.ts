@@ -47,7 +47,20 @@ function nodesOf(steps: readonly WhyStep[]): Node[] {
   return nodes;
 }
 
-const DECISIONS = new Set(['identify', 'parse', 'admit', 'wait', 'plan', 'attempt', 'rung', 'answer']);
+const DECISIONS = new Set([
+  'identify',
+  'parse',
+  'admit',
+  'wait',
+  'plan',
+  'attempt',
+  'rung',
+  'stage',
+  'answer',
+]);
+
+/** What became of a stage that gave no answer. */
+const STOOD_IN = new Set(['stage-skipped', 'stage-stood-in', 'stage-rerouted']);
 
 /** Whether a step is a decision of a request, or a value of a change: a part of something that has a step of its own. */
 function isPart({ what, figures }: WhyStep): boolean {
@@ -122,8 +135,9 @@ class Drawing {
 }
 
 function colourOf({ what, code }: WhyStep): Colour {
-  if (what === 'attempt') return 'red';
-  return code.startsWith('breaker-') || what === 'rung' ? 'yellow' : 'green';
+  if (what === 'attempt' || code === 'stage-failed') return 'red';
+  const isDetour = code.startsWith('breaker-') || what === 'rung' || STOOD_IN.has(code);
+  return isDetour ? 'yellow' : 'green';
 }
 
 function dayOf(at: string): string {

@@ -138,7 +138,12 @@ export class Chain {
     // A value that was changed live follows from that change.
     if (origin?.event !== undefined) causes.add(origin.event);
     if (step.setting !== undefined) causes.add(record.snapshotEvent);
-    return this.#add(record.wallMs + step.at, step.what, step.code, figures, origin, [...causes]);
+    const { stage, what } = step;
+    const told = stage === undefined ? figures : { stage, ...figures };
+    const draft = this.#add(record.wallMs + step.at, what, step.code, told, origin, [...causes]);
+    // What happened on the way of one stage of a pipeline says of which.
+    if (stage !== undefined && what !== 'stage') draft.step.reason = `${stage}: ${draft.step.reason}`;
+    return draft;
   }
 
   #add(

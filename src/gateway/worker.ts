@@ -12,6 +12,7 @@ import type { StatefulEndpoints } from './contracts.ts';
 import { type ControlLink, openControlLink } from './control-link.ts';
 import { Listener } from './listener/index.ts';
 import type { Path } from './path.ts';
+import { isReady } from './readiness.ts';
 import type { World } from './state/world.ts';
 import { openHttp1 } from './transport/http1/index.ts';
 
@@ -186,22 +187,7 @@ export class Worker {
   #ready(route: string | undefined): boolean | undefined {
     if (this.#unready || !this.#world.snapshot) return false;
     if (route === undefined) return true;
-    return this.#world.routes.has(route) ? this.#routeReady(route) : undefined;
-  }
-
-  /** Whether an endpoint or a rung can answer the route now; a host that is idle can, as it is woken by the request. */
-  #routeReady(name: string): boolean {
-    const route = this.#world.routes.get(name)!;
-    const now = this.#options.clock.mono();
-    const usable = (name: string) => {
-      const backend = this.#world.backends.get(name);
-      if (!backend) return false;
-      return backend.host?.state === 'idle' || backend.endpoints.some((each) => each.waitMs(now) === 0);
-    };
-    return (
-      route.settings.targets.some(({ backend, weight }) => weight > 0 && usable(backend)) ||
-      route.settings.ladder.some((rung) => 'answer' in rung || ('backend' in rung && usable(rung.backend)))
-    );
+    return isReady(this.#world, route, this.#options.clock.mono());
   }
 
   #gauges(): GaugeReadings {
@@ -214,6 +200,8 @@ export class Worker {
         queued[priority] += line.waitingAt(rank);
       });
     }
+    const now = this.#options.clock.mono();
+    const names = [...this.#world.routes.keys(), ...this.#world.pipelines.keys()];
     return {
       endpoints: [...this.#world.endpoints.values()].map((endpoint) => ({
         backend: endpoint.backend,
@@ -223,7 +211,7 @@ export class Worker {
         breaker: endpoint.breaker.state,
       })),
       queued,
-      routes: [...this.#world.routes.keys()].map((route) => ({ route, ready: this.#routeReady(route) })),
+      routes: names.map((route) => ({ route, ready: isReady(this.#world, route, now) === true })),
       factsWaiting: this.#link.facts.waiting,
     };
   }
@@ -253,7 +241,7 @@ export class Worker {
       factsWaiting: this.#link.facts.waiting,
       routes: [...this.#world.routes.values()].map((route) => ({
         route: route.name,
-        ready: this.#routeReady(route.name),
+        ready: isReady(this.#world, route.name, now) === true,
         waiting: route.waiting.count,
       })),
       ...(quotas && { quotas }),

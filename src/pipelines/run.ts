@@ -227,6 +227,8 @@ export class PipelineRun implements StageHost {
     path.deps.buffers.give(this.#held);
     this.#held = 0;
     x.upstreamMs += Math.max(0, this.#activeMs - this.#overheadMs);
+    // Each stage told its own when it was over.
+    x.steps.sort((a, b) => a.at - b.at);
   }
 }
 
