@@ -1,11 +1,17 @@
 import { join } from 'node:path';
+import { eventMaker } from '../events/event-maker.ts';
 import type { Exchange, Path, StatefulEndpoints } from '../gateway/contracts.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
+import { sessionsIn } from '../store/sqlite/sessions.ts';
+import { Batches } from './batches/index.ts';
+import { BatchRunner } from './batches/runner.ts';
+import { Conversations } from './conversations/index.ts';
 import { FileDisk } from './files/disk.ts';
 import { Files } from './files/index.ts';
 import { openFileStore } from './files/store/index.ts';
+import { Responses } from './responses/index.ts';
 
 export interface SessionsOptions {
   dataDir: string;
@@ -27,11 +33,17 @@ interface Part {
 
 /** Puts together the endpoints whose meaning is stored state. */
 export function assembleSessions(options: SessionsOptions): StatefulEndpoints {
-  const { dataDir, clock } = options;
+  const { dataDir, clock, random, timers, boot } = options;
+  const sessions = sessionsIn(dataDir);
+  const turns = { store: sessions, clock, timers, boot, makeEvent: eventMaker(clock, random) };
   const store = openFileStore(join(dataDir, 'files.db'));
   const disk = new FileDisk(join(dataDir, 'files'));
+  const runner = new BatchRunner({ ...options, store, disk, pid: process.pid });
   const parts: Partial<Record<NonNullable<Exchange['stateful']>['stateful'], Part>> = {
+    responses: new Responses(turns),
+    conversations: new Conversations(turns),
     files: new Files({ store, disk, clock }),
+    batches: new Batches({ store, runner, clock, random }),
   };
   return {
     start(path) {
@@ -45,7 +57,7 @@ export function assembleSessions(options: SessionsOptions): StatefulEndpoints {
     },
     async close() {
       await Promise.all(Object.values(parts).map((part) => part.close?.()));
-      await store.close();
+      await Promise.all([store.close(), sessions.close()]);
     },
   };
 }

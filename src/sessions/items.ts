@@ -1,6 +1,15 @@
 import type { NewItem } from '../store/sessions.ts';
 import { type IdPrefix, newId } from './ids.ts';
-import { given, isObject, type Json, optionalFlag, optionalObject, optionalText, Refused, text } from './refused.ts';
+import {
+  given,
+  isObject,
+  type Json,
+  optionalFlag,
+  optionalObject,
+  optionalText,
+  Refused,
+  text,
+} from './refused.ts';
 
 /** What a conversation consists of, in the form in which it is kept and shown: OpenAI's items. */
 export type Item = Message | FunctionCall | FunctionCallOutput | Reasoning;
@@ -75,20 +84,27 @@ export function readItems(value: unknown, at: string): (Item | Reference)[] {
 }
 
 export function userMessage(words: string): Message {
-  return { type: 'message', role: 'user', status: 'completed', content: [{ type: 'input_text', text: words }] };
+  return {
+    type: 'message',
+    role: 'user',
+    status: 'completed',
+    content: [{ type: 'input_text', text: words }],
+  };
 }
 
 function readItem(item: unknown, at: string): Item | Reference {
   if (!isObject(item)) throw new Refused(`Expected '${at}' to be an object.`, at);
   const named = given(item, 'type');
   // The short forms of a message and of a reference have no type.
-  const type = named ?? (given(item, 'role') !== undefined ? 'message' : isReference(item) ? 'item_reference' : undefined);
+  const type =
+    named ??
+    (given(item, 'role') !== undefined ? 'message' : isReference(item) ? 'item_reference' : undefined);
   switch (type) {
     case 'message':
       return readMessage(item, at);
     case 'function_call':
       return {
-        type,
+        type: 'function_call',
         call_id: name(item, 'call_id', at),
         name: name(item, 'name', at),
         arguments: text(item, 'arguments', `${at}.arguments`),
@@ -96,17 +112,17 @@ function readItem(item: unknown, at: string): Item | Reference {
       };
     case 'function_call_output':
       return {
-        type,
+        type: 'function_call_output',
         call_id: name(item, 'call_id', at),
         output: readOutput(given(item, 'output'), `${at}.output`),
         status: 'completed',
       };
     case 'reasoning': {
       const content = list(item, 'content', at);
-      return { type, summary: list(item, 'summary', at) ?? [], ...(content ? { content } : {}) };
+      return { type: 'reasoning', summary: list(item, 'summary', at) ?? [], ...(content ? { content } : {}) };
     }
     case 'item_reference':
-      return { type, id: name(item, 'id', at) };
+      return { type: 'item_reference', id: name(item, 'id', at) };
     case undefined:
       throw new Refused(`'${at}' has neither a type nor a role.`, `${at}.type`);
     default:
@@ -121,10 +137,15 @@ const isReference = (item: Json): boolean => Object.keys(item).join() === 'id';
 
 function readMessage(item: Json, at: string): Message {
   const role = text(item, 'role', `${at}.role`);
-  if (!ROLES.includes(role)) throw new Refused(`Expected '${at}.role' to be one of ${ROLES.join(', ')}.`, `${at}.role`);
+  if (!ROLES.includes(role))
+    throw new Refused(`Expected '${at}.role' to be one of ${ROLES.join(', ')}.`, `${at}.role`);
   const content = given(item, 'content');
   const where = `${at}.content`;
-  const isPinned = optionalFlag(optionalObject(item, 'armature', `${at}.armature`) ?? {}, 'pinned', `${at}.armature.pinned`);
+  const isPinned = optionalFlag(
+    optionalObject(item, 'armature', `${at}.armature`) ?? {},
+    'pinned',
+    `${at}.armature.pinned`,
+  );
   return {
     type: 'message',
     role: role as Role,
@@ -144,7 +165,10 @@ function readAskedPart(part: Json, at: string, role: Role | 'output'): Part {
   if (type === 'input_text') return { type, text: text(part, 'text', `${at}.text`) };
   if (type === 'input_image' && role !== 'system' && role !== 'developer') {
     if (given(part, 'file_id') !== undefined)
-      throw new Refused('An image is taken by its address or as data, and not by the id of a file.', `${at}.file_id`);
+      throw new Refused(
+        'An image is taken by its address or as data, and not by the id of a file.',
+        `${at}.file_id`,
+      );
     const detail = optionalText(part, 'detail', `${at}.detail`);
     return { type, image_url: text(part, 'image_url', `${at}.image_url`), detail: detail ?? 'auto' };
   }
@@ -153,7 +177,10 @@ function readAskedPart(part: Json, at: string, role: Role | 'output'): Part {
     const where = `${at}.input_audio`;
     return {
       type,
-      input_audio: { data: text(audio, 'data', `${where}.data`), format: text(audio, 'format', `${where}.format`) },
+      input_audio: {
+        data: text(audio, 'data', `${where}.data`),
+        format: text(audio, 'format', `${where}.format`),
+      },
     };
   }
   throw cannotCarry(type, at);
@@ -169,7 +196,12 @@ function readAnswered(content: unknown, at: string): Part[] {
   });
 }
 
-export const outputText = (words: string): Part => ({ type: 'output_text', text: words, annotations: [], logprobs: [] });
+export const outputText = (words: string): Part => ({
+  type: 'output_text',
+  text: words,
+  annotations: [],
+  logprobs: [],
+});
 
 function readOutput(output: unknown, at: string): string | Part[] {
   if (typeof output === 'string') return output;

@@ -46,7 +46,8 @@ export function optionalNumber(
 ): number | undefined {
   const value = given(object, key);
   if (value === undefined) return undefined;
-  const fits = typeof value === 'number' && value >= min && value <= max && (!whole || Number.isInteger(value));
+  const fits =
+    typeof value === 'number' && value >= min && value <= max && (!whole || Number.isInteger(value));
   if (!fits) {
     const kind = whole ? 'a whole number' : 'a number';
     const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
@@ -72,7 +73,10 @@ export function metadataOf(object: Json): Record<string, string> | undefined {
     throw new Refused(`'metadata' may have ${METADATA_MAX.pairs} keys at most.`, 'metadata');
   for (const [key, each] of pairs) {
     if (key.length > METADATA_MAX.keyCharacters)
-      throw new Refused(`A key of 'metadata' may have ${METADATA_MAX.keyCharacters} characters at most.`, 'metadata');
+      throw new Refused(
+        `A key of 'metadata' may have ${METADATA_MAX.keyCharacters} characters at most.`,
+        'metadata',
+      );
     if (typeof each !== 'string' || each.length > METADATA_MAX.valueCharacters)
       throw new Refused(
         `Expected 'metadata.${key}' to be a string of at most ${METADATA_MAX.valueCharacters} characters.`,

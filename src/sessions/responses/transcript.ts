@@ -11,10 +11,16 @@ export function chatMessages(items: readonly Item[], instructions: string | unde
   const calls = new Map<string, 'open' | 'answered'>();
   for (const item of items) {
     switch (item.type) {
-      case 'message':
+      case 'message': {
+        const last = messages.at(-1);
+        if (item.role === 'assistant' && last?.['tool_calls']) {
+          last['content'] = String(last['content'] ?? '') + wordsOf(item.content); // said with its calls
+          break;
+        }
         refuseOpen(calls);
         messages.push(messageOf(item));
         break;
+      }
       case 'function_call': {
         const call = {
           id: item.call_id,
@@ -43,7 +49,8 @@ export function chatMessages(items: readonly Item[], instructions: string | unde
 
 function refuseOpen(calls: Map<string, 'open' | 'answered'>): void {
   for (const [id, state] of calls) {
-    if (state === 'open') throw new Refused(`There is no output for the call with the call_id '${id}'.`, 'input');
+    if (state === 'open')
+      throw new Refused(`There is no output for the call with the call_id '${id}'.`, 'input');
   }
   calls.clear();
 }
@@ -51,7 +58,8 @@ function refuseOpen(calls: Map<string, 'open' | 'answered'>): void {
 function messageOf({ role, content, armature }: Message): Json {
   const more = armature === undefined ? {} : { armature };
   // Templates of open models know no developer.
-  if (role === 'developer' || role === 'system') return { role: 'system', content: wordsOf(content), ...more };
+  if (role === 'developer' || role === 'system')
+    return { role: 'system', content: wordsOf(content), ...more };
   if (role === 'assistant') return { role, content: wordsOf(content), ...more };
   return { role, content: contentOf(content), ...more };
 }

@@ -14,6 +14,9 @@ const BUSY_MS = 100;
 const CHECKPOINT_PAGES = 250;
 const JOURNAL_BYTES_MAX = 16 * 1024 * 1024;
 
+/** The path of a database that is in no file. */
+export const IN_MEMORY = ':memory:';
+
 export type Row = Record<string, string | number | null>;
 
 export interface DatabaseOptions {
@@ -204,6 +207,7 @@ export class Database {
 
 /** For its owner alone, where it is not there yet; SQLite gives the files beside it the same mode. */
 function makeForOwner(path: string): void {
+  if (path === IN_MEMORY) return;
   try {
     closeSync(openSync(path, 'a', 0o600));
   } catch (error) {

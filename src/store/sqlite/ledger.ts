@@ -12,12 +12,10 @@ import {
 } from '../contracts.ts';
 import { indexed } from '../indexed.ts';
 import type { Database, Row } from './database.ts';
+import { giveBack, usedBytes } from './extent.ts';
 
 /** A worker that has stored nothing for so long is gone: the numbers of its batches are forgotten. */
 const BOOT_KEPT_MS = 7 * 24 * 3600 * 1000;
-/** Pages (4 KiB) given back to the disk in one step of retention, once a tenth of the file is free. */
-const PAGES_PER_STEP = 256;
-const FREE_PAGES_MIN = 1024;
 
 const COLUMNS = 'position, id, at_ms, type, subject, actor, causes, data';
 
@@ -218,24 +216,4 @@ function removeSnapshots(database: Database, sinceMs: number): void {
     new Date(sinceMs).toISOString(),
   );
   if (removed > 0) database.run('DELETE FROM settings WHERE id NOT IN (SELECT settings FROM snapshots)');
-}
-
-function usedBytes(database: Database): number {
-  const { pages, free, size } = pageCounts(database);
-  return (pages - free) * size;
-}
-
-function pageCounts(database: Database): { pages: number; free: number; size: number } {
-  const row = database.get(
-    `SELECT page_count AS pages, freelist_count AS free, page_size AS size
-     FROM pragma_page_count, pragma_freelist_count, pragma_page_size`,
-  )!;
-  return { pages: Number(row.pages), free: Number(row.free), size: Number(row.size) };
-}
-
-/** Free pages are used again for new events; only what is free beyond a tenth of the file goes back to the disk. */
-function giveBack(database: Database): void {
-  const { pages, free } = pageCounts(database);
-  if (free > Math.max(FREE_PAGES_MIN, pages / 10))
-    database.all(`PRAGMA incremental_vacuum(${PAGES_PER_STEP})`);
 }

@@ -1,0 +1,222 @@
+import { isUtf8 } from 'node:buffer';
+import { scanMembers } from '../../protocols/json-members.ts';
+import { type Item, type Reference, readItems, userMessage } from '../items.ts';
+import {
+  given,
+  isObject,
+  type Json,
+  metadataOf,
+  optionalFlag,
+  optionalNumber,
+  optionalObject,
+  optionalText,
+  Refused,
+} from '../refused.ts';
+import { type Formats, readFormats } from './formats.ts';
+import { readTools, type Tools } from './tools.ts';
+
+/** What `POST /v1/responses` asks for. */
+export interface ResponseRequest {
+  model: string;
+  input: (Item | Reference)[];
+  previous: string | undefined;
+  conversation: string | undefined;
+  instructions: string | undefined;
+  store: boolean;
+  stream: boolean;
+  truncation: 'auto' | 'disabled' | undefined;
+  outputTokensMax: number | undefined;
+  metadata: Record<string, string>;
+  tools: Tools;
+  formats: Formats;
+  /** Members that a chat has under the same name, and those that only the engine knows. */
+  passed: Json;
+  /** What the response object tells back. */
+  echoed: Json;
+}
+
+/** Members of a chat that have another name here, or no meaning: who sends them is mistaken. */
+const OF_A_CHAT: Record<string, string> = {
+  messages: "Send 'input' instead.",
+  max_tokens: "Send 'max_output_tokens' instead.",
+  max_completion_tokens: "Send 'max_output_tokens' instead.",
+  response_format: "Send 'text.format' instead.",
+  reasoning_effort: "Send 'reasoning.effort' instead.",
+  functions: "Send 'tools' instead.",
+  function_call: "Send 'tool_choice' instead.",
+  n: 'A response is one answer.',
+  logprobs: 'Send \'include: ["message.output_text.logprobs"]\' instead.',
+  modalities: 'Responses are text.',
+  audio: 'Responses are text.',
+};
+
+/** Members of a response that no chat engine can carry. */
+const NOT_CARRIED: Record<string, string> = {
+  prompt: 'Prompts are not kept here: send the text itself.',
+  context_management: "Contexts are fitted by the route's own rules.",
+};
+
+/** Members that are read here; every other one passes to the engine as it is. */
+const READ = new Set([
+  'model',
+  'input',
+  'previous_response_id',
+  'conversation',
+  'instructions',
+  'store',
+  'stream',
+  'stream_options',
+  'truncation',
+  'max_output_tokens',
+  'max_tool_calls',
+  'metadata',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'text',
+  'reasoning',
+  'include',
+  'top_logprobs',
+  'background',
+  ...Object.keys(NOT_CARRIED),
+]);
+
+/** Reads the body. Throws Refused. */
+export function readResponseRequest(bytes: Buffer): ResponseRequest {
+  const body = readObject(bytes);
+  for (const [key, hint] of [...Object.entries(OF_A_CHAT), ...Object.entries(NOT_CARRIED)]) {
+    if (given(body, key) !== undefined) throw new Refused(`'${key}' is not taken here. ${hint}`, key);
+  }
+  if (optionalFlag(body, 'background') === true)
+    throw new Refused('Responses are not made in the background here: leave `background` out.', 'background');
+  const model = optionalText(body, 'model');
+  if (!model) throw new Refused("You must provide a model: the member 'model' is missing.", 'model');
+  const previous = optionalText(body, 'previous_response_id') || undefined;
+  const conversation = readConversation(given(body, 'conversation'));
+  if (previous !== undefined && conversation !== undefined) {
+    throw new Refused(
+      "'previous_response_id' and 'conversation' say different things: send one of them.",
+      'previous_response_id',
+    );
+  }
+  const input = readInput(given(body, 'input'));
+  if (input.length === 0 && previous === undefined && conversation === undefined)
+    throw new Refused("There is nothing to answer: 'input' is missing or empty.", 'input');
+  const truncation = optionalText(body, 'truncation');
+  if (truncation !== undefined && truncation !== 'auto' && truncation !== 'disabled')
+    throw new Refused("Expected 'truncation' to be auto or disabled.", 'truncation');
+  const metadata = metadataOf(body) ?? {};
+  if (metadata['armature_pinned'] === 'true') pin(input);
+  const stream = optionalFlag(body, 'stream') ?? false;
+  readStreamOptions(body, stream);
+  const instructions = optionalText(body, 'instructions');
+  const tools = readTools(body);
+  const formats = readFormats(body);
+  const outputTokensMax = optionalNumber(body, 'max_output_tokens', {
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+    whole: true,
+  });
+  const maxToolCalls = optionalNumber(body, 'max_tool_calls', {
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+    whole: true,
+  });
+  optionalNumber(body, 'temperature', { min: 0, max: 2 });
+  optionalNumber(body, 'top_p', { min: 0, max: 1 });
+  for (const key of ['user', 'prompt_cache_key', 'safety_identifier', 'service_tier'])
+    optionalText(body, key);
+  const store = optionalFlag(body, 'store') ?? true;
+  const passed = Object.fromEntries(
+    Object.entries(body).filter(([key, value]) => !READ.has(key) && value !== null),
+  );
+  return {
+    model,
+    input,
+    previous,
+    conversation,
+    instructions,
+    store,
+    stream,
+    truncation,
+    outputTokensMax,
+    metadata,
+    tools,
+    formats,
+    passed,
+    echoed: {
+      instructions: instructions ?? null,
+      max_output_tokens: outputTokensMax ?? null,
+      max_tool_calls: maxToolCalls ?? null,
+      metadata,
+      model,
+      parallel_tool_calls: tools.parallel ?? true,
+      previous_response_id: previous ?? null,
+      reasoning: formats.reasoning,
+      service_tier: passed['service_tier'] ?? 'default',
+      store,
+      temperature: passed['temperature'] ?? null,
+      text: formats.text,
+      tool_choice: tools.choiceEchoed,
+      tools: tools.echoed,
+      top_logprobs: formats.topLogprobs ?? 0,
+      top_p: passed['top_p'] ?? null,
+      truncation: truncation ?? 'disabled',
+      user: passed['user'] ?? null,
+      ...(passed['prompt_cache_key'] === undefined ? {} : { prompt_cache_key: passed['prompt_cache_key'] }),
+      ...(passed['safety_identifier'] === undefined
+        ? {}
+        : { safety_identifier: passed['safety_identifier'] }),
+    },
+  };
+}
+
+/** The members of a body, none of them twice: two readers could take different ones. Throws Refused. */
+export function readObject(bytes: Buffer): Json {
+  const unread = (why: string) => new Refused(`We could not parse the body of your request: ${why}.`);
+  if (!isUtf8(bytes)) throw unread('it is not UTF-8');
+  const scanned = scanMembers(bytes, 0, bytes.length);
+  if (typeof scanned === 'string') throw unread(scanned);
+  const seen = new Set<string>();
+  for (const { key } of scanned.members) {
+    if (seen.has(key)) throw new Refused(`The member '${key}' is given twice.`, key);
+    seen.add(key);
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(bytes.toString('utf8'));
+  } catch (error) {
+    throw unread((error as Error).message);
+  }
+  if (!isObject(body)) throw unread('it is no object');
+  return body;
+}
+
+function readInput(input: unknown): (Item | Reference)[] {
+  if (input === undefined) return [];
+  if (typeof input === 'string') return [userMessage(input)];
+  if (!Array.isArray(input))
+    throw new Refused("Expected 'input' to be a string or a list of items.", 'input');
+  return readItems(input, 'input');
+}
+
+function readConversation(conversation: unknown): string | undefined {
+  if (conversation === undefined) return undefined;
+  const id = isObject(conversation) ? given(conversation, 'id') : conversation;
+  if (typeof id !== 'string' || id === '')
+    throw new Refused("Expected 'conversation' to be an id, or an object with one.", 'conversation');
+  return id;
+}
+
+function readStreamOptions(body: Json, stream: boolean): void {
+  const options = optionalObject(body, 'stream_options');
+  if (options === undefined) return;
+  if (!stream)
+    throw new Refused("'stream_options' is for streams: send 'stream: true' with it.", 'stream_options');
+  optionalFlag(options, 'include_obfuscation', 'stream_options.include_obfuscation');
+}
+
+/** For callers who cannot add members to their items. */
+function pin(input: (Item | Reference)[]): void {
+  for (const item of input) if (item.type === 'message') item.armature = { pinned: true };
+}

@@ -1,0 +1,81 @@
+import type { SessionInFull, SessionSummary } from '../sessions.ts';
+import type { Database, Row } from './database.ts';
+import { giveBack, usedBytes } from './extent.ts';
+
+/** What operators do with sessions, and retention. */
+export function sessionAdministration(database: Database) {
+  return {
+    list({ limit, after, tenant }: { limit: number; after?: string; tenant?: string }): SessionSummary[] {
+      const from =
+        after === undefined ? undefined : database.get('SELECT * FROM sessions WHERE id = ?', after);
+      if (after !== undefined && !from) return [];
+      const rows = database.all(
+        `SELECT * FROM sessions WHERE (? IS NULL OR (updated_ms, id) < (?, ?)) AND (? IS NULL OR tenant = ?)
+         ORDER BY updated_ms DESC, id DESC LIMIT ?`,
+        from?.id ?? null,
+        from?.updated_ms ?? null,
+        from?.id ?? null,
+        tenant ?? null,
+        tenant ?? null,
+        limit,
+      );
+      return rows.map(summaryOf);
+    },
+    show({ id }: { id: string }): SessionInFull | undefined {
+      const row = database.get('SELECT * FROM sessions WHERE id = ?', id);
+      if (!row) return undefined;
+      const responses = database.all('SELECT * FROM responses WHERE session = ? ORDER BY rowid', id);
+      const items = database.all('SELECT * FROM items WHERE session = ? ORDER BY position', id);
+      return {
+        ...summaryOf(row),
+        metadata: String(row.metadata),
+        responses: responses.map((each) => ({
+          id: String(each.id),
+          parent: each.parent === null ? null : String(each.parent),
+          atMs: Number(each.at_ms),
+          status: String(each.status),
+          backend: String(each.backend),
+          model: String(each.model),
+          request: String(each.request),
+          body: String(each.body),
+        })),
+        items: items.map((each) => ({
+          id: String(each.id),
+          response: each.response === null ? null : String(each.response),
+          output: each.output === 1,
+          listed: each.listed === 1,
+          body: String(each.body),
+        })),
+      };
+    },
+    remove({ id }: { id: string }): boolean {
+      return database.run('DELETE FROM sessions WHERE id = ?', id) > 0;
+    },
+    sweep({ sinceMs, bytesMax, limit }: { sinceMs: number; bytesMax: number; limit: number }) {
+      const oldest = 'SELECT id FROM sessions %s ORDER BY updated_ms, id LIMIT ?';
+      const removed = database.run(
+        `DELETE FROM sessions WHERE id IN (${oldest.replace('%s', 'WHERE updated_ms < ?')})`,
+        sinceMs,
+        limit,
+      );
+      if (removed > 0 || usedBytes(database) <= bytesMax) {
+        giveBack(database);
+        return { removed, more: removed === limit };
+      }
+      const beyond = database.run(`DELETE FROM sessions WHERE id IN (${oldest.replace('%s', '')})`, limit);
+      giveBack(database);
+      return { removed: beyond, more: beyond > 0 && usedBytes(database) > bytesMax };
+    },
+  };
+}
+
+function summaryOf(row: Row): SessionSummary {
+  return {
+    id: String(row.id),
+    tenant: String(row.tenant),
+    conversation: row.conversation === 1,
+    turns: Number(row.turns),
+    createdMs: Number(row.created_ms),
+    updatedMs: Number(row.updated_ms),
+  };
+}
