@@ -30,6 +30,8 @@ export interface Dialect {
   badInputStatuses?: readonly number[];
   /** What this engine says, with a status of 500 or more, of input that it cannot read: the caller's mistake as well. */
   badInputMessage?: RegExp;
+  /** How it tells the tokens of a chat's prompt; undefined where it does not. */
+  tokenizes?: 'vllm' | 'llama.cpp';
   /** OIP: takes the binary tensor extension. */
   binaryTensors?: boolean;
 }

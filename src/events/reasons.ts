@@ -56,6 +56,22 @@ export const REASONS = {
   'start-too-long':
     'The host of {backend} is {state}, and is expected to serve in {leftMs} at the earliest[, of {expectedMs} that a start takes]; the deadline leaves {deadlineMs}.',
 
+  // What is sent of a conversation
+  'context-whole':
+    'The whole conversation fits {backend}: its prompt has {counted} {tokens} tokens by {by}, of a window of {window} with {reserve} kept for the answer[ ({why})].',
+  'context-dropped':
+    'The conversation was too long for {backend}, with {ofTokens} tokens: {out} of {messages} messages were left out, and {counted} {tokens} by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
+  'context-summarised':
+    'The conversation was too long for {backend}, with {ofTokens} tokens: a summary stands for {out} of {messages} messages, and {counted} {tokens} by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
+  'context-cut':
+    'The last turn alone was too long for {backend}: the middle of its longest text was left out, with {out} of {messages} messages; of {ofTokens} tokens {counted} {tokens} by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
+  'context-unfit':
+    'What has to be kept of the conversation has {counted} {tokens} tokens by {by}, and {backend} has a window of {window} with {reserve} kept for the answer[ ({why})].',
+  'context-without-summary': 'There was no summary of what was left out: {why}.',
+  'context-answer-shorter':
+    'The answer may have {room} tokens instead of {asked}: that is what the window leaves.',
+  'context-not-accepted': '{backend} takes no {wants}.',
+
   // Where it goes
   'only-target': 'The route has one target that is well: {target}.',
   'target-by-weight': '{target} was drawn by weight among {targets} targets.',

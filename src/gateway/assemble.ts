@@ -68,7 +68,7 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     shadows: new ShadowCopies({ clock, random, timers, world, metrics, buffers, watch }),
     watch,
     pipelines: new Pipelines(),
-    contexts: new Contexts(),
+    contexts: new Contexts({ clock }),
     stateful: parts.stateful,
     version: parts.version,
   });

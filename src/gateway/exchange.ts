@@ -66,8 +66,11 @@ export class Exchange implements Bagged {
   quota: Reservation | undefined;
   /** Tokens that a rung lets its answer have at most. */
   outputTokensMax: number | undefined;
-  /** A chat that is made to fit each backend that it is sent to, whatever its route says; see ContextFitter. */
-  fits = false;
+  /**
+   * A chat that is made to fit each backend that it is sent to, whatever its route says; see ContextFitter. `whole`: what does
+   * not fit is refused.
+   */
+  fits: boolean | 'whole' = false;
   /** What was made so, the latest first; undefined where nothing was. */
   fitted: readonly FittedBody[] | undefined;
   /** What its answer is known by where answers are kept or shared; undefined where it has none. */

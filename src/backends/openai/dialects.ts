@@ -25,6 +25,7 @@ export const openaiDialects: readonly Dialect[] = [
       running: ['vllm:num_requests_running'],
       cache: ['vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'],
     },
+    tokenizes: 'vllm',
     streamUsage: true,
   },
   {
@@ -57,6 +58,7 @@ export const openaiDialects: readonly Dialect[] = [
       running: ['llamacpp:requests_processing'],
       cache: ['llamacpp:kv_cache_usage_ratio'],
     },
+    tokenizes: 'llama.cpp',
     streamUsage: true,
     // 501: a kind of call that the server was not started for.
     badInputStatuses: [501],

@@ -11,7 +11,7 @@ import type { Backend } from '../state/world.ts';
 export function isFitted(x: Exchange): boolean {
   const { call } = x;
   if (call?.protocol !== 'openai' || call.kind !== 'chat') return false;
-  return x.fits || x.route!.settings.context?.fit === true;
+  return x.fits !== false || x.route!.settings.context?.fit === true;
 }
 
 /** The body made for this backend; undefined where none was, or where the caller's own goes. */
@@ -23,16 +23,25 @@ export function fittedFor(x: Exchange, backend: Backend): FittedBody | undefined
  * Has the body made for a backend at whose endpoint a place is held, and goes on with it. Where the request is over
  * before, or goes another way, the making ends and the place is given back.
  */
-export function fitFirst(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, go: () => void): void {
+export function fitFirst(
+  path: Path,
+  x: Exchange,
+  backend: Backend,
+  endpoint: Endpoint,
+  go: () => void,
+): void {
   const { contexts, world } = path.deps;
   const tokens = weightOf(x.cost);
   let cancel: (() => void) | undefined;
   let open = true;
+  let held = true;
   const end = () => {
     open = false;
     x.leaveLine = undefined;
   };
   const giveBack = () => {
+    if (!held) return;
+    held = false;
     endpoint.give(tokens);
     world.freed(endpoint);
   };
@@ -45,7 +54,7 @@ export function fitFirst(path: Path, x: Exchange, backend: Backend, endpoint: En
   x.leaveLine = leave;
   x.scope.add(leave);
   path.watchTime(x);
-  cancel = contexts.fit(path, x, backend, endpoint, (result) => {
+  const done = (result: FittedBody | Failure) => {
     if (!open) return;
     end();
     if ('code' in result) {
@@ -54,12 +63,13 @@ export function fitFirst(path: Path, x: Exchange, backend: Backend, endpoint: En
       return;
     }
     keep(x, result);
-    if (result.tokensIn !== undefined && result.tokensIn !== x.cost.tokensIn) {
-      x.cost = { tokensIn: result.tokensIn, tokensOut: x.cost.tokensOut };
+    if (result.tokensIn !== undefined) x.cost = { tokensIn: result.tokensIn, tokensOut: x.cost.tokensOut };
+    if (held) {
       endpoint.tokensInFlight += weightOf(x.cost) - tokens;
-    }
-    go();
-  });
+      go();
+    } else path.plan(x, x.attemptsOfRung > 0);
+  };
+  cancel = contexts.fit(path, x, backend, endpoint, done, giveBack);
 }
 
 /** Of the backends that it was sent to lately: a retry goes to one of them, or to one more. */

@@ -1,19 +1,50 @@
-import type { Backend, ContextFitter, Endpoint, Exchange, FittedBody, Path } from '../../gateway/contracts.ts';
+import type {
+  Backend,
+  ContextFitter,
+  Endpoint,
+  Exchange,
+  FittedBody,
+  Path,
+} from '../../gateway/contracts.ts';
+import type { Clock } from '../../kernel/clock.ts';
 import type { Failure } from '../../kernel/errors.ts';
+import type { TokenizerFiles, TokenizerPool } from '../preprocessing/contracts.ts';
+import { Fitting } from './fitting.ts';
+import { Profiles } from './profile.ts';
+import { Summaries } from './summaries.ts';
 
-/** Makes transcripts fit the window of the backend that they are sent to. */
+export interface ContextDeps {
+  clock: Clock;
+  /** Absent where nothing makes tokens: they are bounded by bytes then. */
+  tokenizers?: { pool: TokenizerPool; files: TokenizerFiles } | undefined;
+}
+
+/** Makes transcripts fit the window of the backend that they are sent to: by rule, and on counted tokens. */
 export class Contexts implements ContextFitter {
+  readonly pool: TokenizerPool | undefined;
+  readonly clock: Clock;
+  readonly profiles: Profiles;
+  readonly summaries: Summaries;
+  /** Windows that engines have told of themselves. */
+  readonly toldWindows = new WeakMap<Backend['settings'], number>();
+
+  constructor({ clock, tokenizers }: ContextDeps) {
+    this.clock = clock;
+    this.pool = tokenizers?.pool;
+    this.profiles = new Profiles(tokenizers?.files, clock);
+    this.summaries = new Summaries();
+  }
+
   fit(
-    _path: Path,
+    path: Path,
     x: Exchange,
     backend: Backend,
-    _endpoint: Endpoint,
+    endpoint: Endpoint,
     done: (result: FittedBody | Failure) => void,
+    yieldPlace: () => void,
   ): () => void {
-    const { call, caller } = x;
-    if (call?.protocol !== 'openai') throw new Error('only chats have a transcript');
-    const { name, settings } = backend;
-    done({ backend: name, settings, body: caller.body, request: call.request, tokensIn: undefined });
-    return () => undefined;
+    const fitting = new Fitting(this, { path, x, backend, endpoint, done, yieldPlace });
+    fitting.start();
+    return () => fitting.cancel();
   }
 }

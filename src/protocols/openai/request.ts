@@ -130,6 +130,16 @@ export function rewriteOpenaiBody(
   return edited(body, edits);
 }
 
+/** The body with a longest answer of at most `tokensMax` wherever it says how long that may be. */
+export function withCapsLowered(body: Buffer, { places }: OpenaiRequest, tokensMax: number): Buffer {
+  if (places.caps.length === 0) return body;
+  const edits = lowerCaps(body, places, { tokensMax, name: 'max_tokens' });
+  return edited(
+    body,
+    edits.sort((a, b) => a.start - b.start),
+  );
+}
+
 interface Edit {
   start: number;
   end: number;
