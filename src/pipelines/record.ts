@@ -40,8 +40,8 @@ export function tellWay(x: Exchange, stage: PlannedStage, inner: Exchange): void
   const ownDeadline = `routes.${inner.route?.name}.deadline`;
   for (const step of inner.steps) {
     if (x.steps.length >= STEPS_MAX) return;
-    // Its time is told with how the stage ended, and who left it is the pipeline.
-    if (step.code === 'admitted' || step.code === 'caller-left') continue;
+    // Its time, and what came of it, are told with how the stage ended.
+    if (step.code === 'admitted' || (step.what === 'answer' && step.code !== 'deadline-passed')) continue;
     const told: Step = { ...step, at: Math.max(0, step.at + laterBy), stage: stage.name };
     // It was not its route's deadline that it had to keep.
     if (step.setting === ownDeadline) told.setting = timeSetting(x, stage);
