@@ -44,6 +44,7 @@ const NOTHING_TO_SHOW: GaugeReadings = {
   queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
   routes: [],
   factsWaiting: 0,
+  batches: {},
 };
 
 /** Puts the request path together: the same for a worker, a test in virtual time and the simulator. */

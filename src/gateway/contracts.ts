@@ -272,6 +272,8 @@ export interface StatefulEndpoints {
   take(path: Path, x: Exchange): void;
   /** A drain begins: no work of its own is begun any more. */
   drain(): void;
+  /** How many batches are not over, by status, as far as is known here. */
+  readonly batches: Readonly<Record<string, number>>;
   /** Resolves when what it holds is stored. */
   close(): Promise<void>;
 }

@@ -213,6 +213,7 @@ export class Worker {
       queued,
       routes: names.map((route) => ({ route, ready: isReady(this.#world, route, now) === true })),
       factsWaiting: this.#link.facts.waiting,
+      batches: this.#options.stateful.batches,
     };
   }
 

@@ -52,6 +52,9 @@ export function assembleSessions(options: SessionsOptions): StatefulEndpoints {
     take(path, x) {
       parts[x.stateful!.stateful]!.take(path, x);
     },
+    get batches() {
+      return runner.open;
+    },
     drain() {
       for (const part of Object.values(parts)) part.drain?.();
     },

@@ -9,6 +9,7 @@ const idle: GaugeReadings = {
   queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
   routes: [{ route: 'chat', ready: false }],
   factsWaiting: 0,
+  batches: {},
 };
 
 /** What a worker sends that answered `requests` and reads these gauges. */

@@ -35,6 +35,8 @@ export interface GaugeReadings {
   queued: Record<Priority, number>;
   routes: Iterable<{ route: string; ready: boolean }>;
   factsWaiting: number;
+  /** Batches that are not over, by status, whichever worker runs them. */
+  batches: Readonly<Record<string, number>>;
 }
 
 export type WorkerMetrics = ReturnType<typeof workerMetrics>;
@@ -103,6 +105,12 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
       'What the tokens cost, at the price of the backends that used them.',
       'route',
       'tenant',
+    ),
+    /** outcome (`answered`, `failed`, `again`) */
+    batchLines: tally(
+      'armature_batch_lines_total',
+      'Lines of batches by what came of asking them: `again` where they are asked once more.',
+      'outcome',
     ),
     loopDelaySeconds: spread(
       'armature_event_loop_delay_seconds',
@@ -221,4 +229,13 @@ function defineGauges(registry: Registry, read: () => GaugeReadings): void {
   gauge('armature_facts_waiting', 'Records that wait to be stored.', [], 'sum', (it, { factsWaiting }) => {
     it.set(factsWaiting);
   });
+  gauge(
+    'armature_batches',
+    'Batches that are not over; each worker tells of all of them.',
+    ['status'],
+    'max',
+    (it, { batches }) => {
+      for (const [status, count] of Object.entries(batches)) it.set({ status }, count);
+    },
+  );
 }

@@ -257,6 +257,7 @@ async function metricsOf(requests: number, inflight: number): Promise<unknown> {
     queued: { critical: 0, interactive: 0, standard: 0, batch: 0 },
     routes: [{ route: 'chat', ready: true }],
     factsWaiting: 0,
+    batches: {},
   }));
   metrics.requests.of('chat', 'web', 'ok').add(requests);
   return JSON.parse(JSON.stringify(await registry.getMetricsAsJSON()));

@@ -201,7 +201,9 @@ class LineLoop {
   }
 
   #over(next: Pending, read: LineRequest, pace: Pace, x: Exchange, answer: LineAnswer): void {
-    const now = this.#run.deps.clock.mono();
+    const { clock, path } = this.#run.deps;
+    const { batchLines } = path.deps.metrics;
+    const now = clock.mono();
     const verdict = verdictOf(x);
     if (verdict.kind === 'left') {
       pace.left();
@@ -211,6 +213,7 @@ class LineLoop {
     if (verdict.kind === 'later') {
       const ms = pace.refused(verdict.why, verdict.afterMs, now, this.#run.deps.random);
       if (!verdict.itsOwn || !this.#isItsOwn(next, now)) {
+        batchLines.of('again').add();
         next.from = now + ms;
         this.#again.push(next);
         this.#landed();
@@ -219,6 +222,7 @@ class LineLoop {
     } else pace.answered(x.waitedMs, Math.max(1, now - x.startedAt - x.waitedMs), now);
     this.#answered++;
     const failed = verdict.kind !== 'answered';
+    batchLines.of(failed ? 'failed' : 'answered').add();
     const end = { line: next.line, failed, text: answeredText(x.id, read.customId, answer) };
     void this.#keep(end).then(() => this.#landed());
   }
