@@ -28,6 +28,7 @@ export function autoBudgetMs(stage: PlannedStage, leftMs: number): number {
       fixedMs += budget;
       continue;
     }
+    if (each.kind === undefined) continue; // it asks nobody, and takes no time
     shared++;
     const usual = usualMs(each);
     if (usual === undefined) continue;
@@ -57,7 +58,8 @@ function criticalWay(stage: PlannedStage): PlannedStage[] {
       }
     }
     const { budget } = from.settings;
-    const ms = after + (typeof budget === 'number' ? budget : (usualMs(from) ?? 1));
+    const own = typeof budget === 'number' ? budget : from.kind === undefined ? 0 : (usualMs(from) ?? 1);
+    const ms = after + own;
     best.set(from, { ms, next });
     return ms;
   };
@@ -67,9 +69,7 @@ function criticalWay(stage: PlannedStage): PlannedStage[] {
   return way;
 }
 
-/** A stage that asks nobody takes no time. */
-function usualMs({ kind, times }: PlannedStage): number | undefined {
-  if (kind === undefined) return 0;
+function usualMs({ times }: PlannedStage): number | undefined {
   const ms = times.usualMs;
   return ms === undefined ? undefined : Math.max(USUAL_MS_MIN, ms);
 }
