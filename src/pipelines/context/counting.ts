@@ -1,85 +1,120 @@
+import type { Backend, Endpoint } from '../../gateway/contracts.ts';
 import type { TokenizerPool } from '../preprocessing/contracts.ts';
-import { boundOfChat, boundOfText, imageTokens } from './bound.ts';
+import { askEngine, askWindow } from './engine-count.ts';
 import type { Count } from './fit.ts';
 import type { Profile } from './profile.ts';
-import { type Message, textsOf } from './transcript.ts';
+import { boundOf, type Messages, promptOf, type Rest } from './prompt.ts';
 
-/** Messages of one candidate, as templates see them. */
-export type Messages = readonly Message['value'][];
-export type Rest = Readonly<Record<string, unknown>>;
-
-/** What is reckoned for each message around its text where the template is not known, in tokens. */
-const AROUND_MESSAGE = 24;
-
-/** A prompt before its tokens are counted. */
-interface Prompt {
-  text: string;
-  /** Counted beside the text. */
-  beside: number;
-  exact: boolean;
+export interface CounterOptions {
+  profile: Profile;
+  /** Absent where nothing makes tokens here. */
+  pool: TokenizerPool | undefined;
+  backend: Backend;
+  endpoint: Endpoint;
+  rest: Rest;
+  rank: number;
+  deadlineAt: number;
 }
 
-/** The prompt of a chat as the engine makes it, or as much of it as can be told. */
-export function promptOf(profile: Profile, messages: Messages, rest: Rest): Prompt | undefined {
-  const images = imageTokens(messages, profile.imageTokens);
-  if (!profile.template) {
-    const tools = rest.tools === undefined ? '' : JSON.stringify(rest.tools, null, 4);
-    const calls = messages.map(({ tool_calls }) =>
-      tool_calls == null ? '' : JSON.stringify(tool_calls, null, 4),
-    );
-    const text = [...messages.flatMap(textsOf), ...calls, tools].join('\n');
-    return { text, beside: images + AROUND_MESSAGE * (messages.length + 4), exact: false };
+/** Counts the tokens of a chat's prompt in the best way there is for its backend: by its tokenizer, by asking it, or by bytes. */
+export class Counter {
+  readonly #options: CounterOptions;
+  /** Why bytes counted. */
+  why: string | undefined;
+  #cancel: (() => void) | undefined;
+  #asks = 0;
+  #over = false;
+
+  constructor(options: CounterOptions) {
+    this.#options = options;
+    this.why = options.profile.why;
   }
-  try {
-    const text = profile.template.render(messages, rest);
-    const opens = profile.opening === undefined || text.startsWith(profile.opening);
-    return { text: opens ? text : profile.opening + text, beside: images, exact: images === 0 };
-  } catch {
-    return undefined; // the template refuses these messages, and so may the engine
+
+  /** What counts. */
+  get by(): Profile['by'] {
+    const { profile, pool } = this.#options;
+    return this.why !== undefined || (profile.by === 'tokenizer' && !pool) ? 'bytes' : profile.by;
   }
-}
 
-/** Counts by bytes: at once, never too few. */
-export function boundOf(profile: Profile, messages: Messages, rest: Rest): Count {
-  const images = imageTokens(messages, profile.imageTokens);
-  const prompt = profile.template && promptOf(profile, messages, rest);
-  const tokens = prompt ? boundOfText(prompt.text) + images : boundOfChat(messages, rest) + images;
-  return { tokens, exact: false };
-}
+  /** Calls back once, at once or later; never after `cancel`. */
+  count(chats: readonly Messages[], done: (counts: Count[]) => void): void {
+    const { profile, pool, rest } = this.#options;
+    if (profile.by === 'tokenizer' && pool) this.#byTokenizer(pool, chats, done);
+    else if (profile.by === 'engine') this.#byEngine(chats, [], done);
+    else done(chats.map((messages) => boundOf(profile, messages, rest)));
+  }
 
-/** Counts by a tokenizer. `failed` says why it could not, and bytes counted instead. */
-export function countByTokenizer(
-  pool: TokenizerPool,
-  profile: Profile,
-  candidates: readonly Messages[],
-  { rest, rank, deadlineAt }: { rest: Rest; rank: number; deadlineAt: number },
-  done: (counts: Count[], failed: string | undefined) => void,
-): () => void {
-  const prompts = candidates.map((messages) => promptOf(profile, messages, rest));
-  const bound = (at: number) => boundOf(profile, candidates[at]!, rest);
-  const texts = prompts.flatMap((prompt) => (prompt ? [prompt.text] : []));
-  const ask = {
-    tokenizer: profile.tokenizer!,
-    texts,
-    specials: false,
-    want: 'counts',
-    rank,
-    deadlineAt,
-  } as const;
-  return pool.tokenize(ask, (result) => {
-    if ('failed' in result) {
-      done(
-        candidates.map((_, at) => bound(at)),
-        result.message,
+  /** The window that the engine tells of itself; undefined where it tells none. */
+  window(messages: Messages, done: (window: number | undefined) => void): void {
+    const { profile, backend, endpoint, rest } = this.#options;
+    const told = (window: number | undefined) => {
+      if (!this.#over) done(window);
+    };
+    if (profile.by !== 'engine') done(undefined);
+    else if (backend.dialect.tokenizes === 'vllm') {
+      this.#ask(() =>
+        askEngine('vllm', { backend, endpoint }, messages, rest, (result) =>
+          told(typeof result === 'string' ? undefined : result.window),
+        ),
       );
+    } else this.#ask(() => askWindow({ backend, endpoint }, told));
+  }
+
+  cancel(): void {
+    this.#over = true;
+    this.#cancel?.();
+  }
+
+  #byTokenizer(pool: TokenizerPool, chats: readonly Messages[], done: (counts: Count[]) => void): void {
+    const { profile, rest, rank, deadlineAt } = this.#options;
+    const prompts = chats.map((messages) => promptOf(profile, messages, rest));
+    const texts = prompts.flatMap((prompt) => (prompt ? [prompt.text] : []));
+    const ask = {
+      tokenizer: profile.tokenizer!,
+      texts,
+      specials: false,
+      want: 'counts',
+      rank,
+      deadlineAt,
+    } as const;
+    this.#ask(() =>
+      pool.tokenize(ask, (result) => {
+        const failed = 'failed' in result;
+        this.why = failed ? result.message : undefined;
+        let next = 0;
+        const counts = prompts.map((prompt, at) =>
+          prompt && !failed
+            ? { tokens: result.counts[next++]! + prompt.beside, exact: prompt.exact }
+            : boundOf(profile, chats[at]!, rest),
+        );
+        if (!this.#over) done(counts);
+      }),
+    );
+  }
+
+  /** One after another: an engine is not to be pressed by what is only counted. */
+  #byEngine(chats: readonly Messages[], counts: Count[], done: (counts: Count[]) => void): void {
+    const { profile, backend, endpoint, rest } = this.#options;
+    const messages = chats[counts.length];
+    if (!messages) {
+      done(counts);
       return;
     }
-    let next = 0;
-    done(
-      prompts.map((prompt, at) =>
-        prompt ? { tokens: result.counts[next++]! + prompt.beside, exact: prompt.exact } : bound(at),
-      ),
-      undefined,
+    this.#ask(() =>
+      askEngine(backend.dialect.tokenizes!, { backend, endpoint }, messages, rest, (result) => {
+        if (this.#over) return;
+        const told = typeof result !== 'string';
+        this.why = told ? undefined : result;
+        counts.push(told ? { tokens: result.tokens, exact: true } : boundOf(profile, messages, rest));
+        this.#byEngine(chats, counts, done);
+      }),
     );
-  });
+  }
+
+  /** What answers at once may have asked the next one by then: that one is to be given up. */
+  #ask(start: () => () => void): void {
+    const ask = ++this.#asks;
+    const cancel = start();
+    if (ask === this.#asks) this.#cancel = cancel;
+  }
 }

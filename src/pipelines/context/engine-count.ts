@@ -1,5 +1,5 @@
 import type { Backend, Endpoint, TransportError, UpstreamHeaders } from '../../gateway/contracts.ts';
-import type { Messages, Rest } from './counting.ts';
+import type { Messages, Rest } from './prompt.ts';
 
 /** How an engine is asked for the tokens of a chat; see Dialect. */
 export type TokenizeKind = 'vllm' | 'llama.cpp';
@@ -35,19 +35,20 @@ export function askEngine(
       else done({ tokens: answer.count, window: positive(answer.max_model_len) });
     });
   }
-  let cancel = post(to, '/apply-template', { messages, ...more }, (prompted) => {
+  let second: (() => void) | undefined;
+  const first = post(to, '/apply-template', { messages, ...more }, (prompted) => {
     if (typeof prompted === 'string') done(prompted);
     else if (typeof prompted.prompt !== 'string') done('its answer has no prompt');
     else {
       const body = { content: prompted.prompt, add_special: true, parse_special: true };
-      cancel = post(to, '/tokenize', body, (answer) => {
+      second = post(to, '/tokenize', body, (answer) => {
         if (typeof answer === 'string') done(answer);
         else if (!Array.isArray(answer.tokens)) done('its answer has no tokens');
         else done({ tokens: answer.tokens.length, window: undefined });
       });
     }
   });
-  return () => cancel();
+  return () => (second ?? first)();
 }
 
 /** Asks llama.cpp's server for the window of one of its slots. */

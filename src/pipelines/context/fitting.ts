@@ -2,8 +2,7 @@ import type { Backend, Endpoint, Exchange, FittedBody, Path } from '../../gatewa
 import type { Failure } from '../../kernel/errors.ts';
 import { readOpenaiRequest, withCapsLowered } from '../../protocols/openai/request.ts';
 import { type Candidate, changesOf, keptOf, messagesOf } from './candidate.ts';
-import { boundOf, countByTokenizer } from './counting.ts';
-import { askEngine, askWindow } from './engine-count.ts';
+import { Counter } from './counting.ts';
 import { type Count, type Fit, fitTranscript } from './fit.ts';
 import type { Contexts } from './index.ts';
 import type { Profile } from './profile.ts';
@@ -44,20 +43,19 @@ export class Fitting {
   #window = 0;
   #reserve = 0;
   #over = false;
-  #cancelAsk: (() => void) | undefined;
-  /** Why something else than its tokenizer counted. */
-  #why: string | undefined;
+  /** Gives up the summary that is asked for. */
+  #cancelSummary: (() => void) | undefined;
+  #counter: Counter | undefined;
 
   constructor(contexts: Contexts, options: FittingOptions) {
     this.#contexts = contexts;
     this.#options = options;
     this.#profile = contexts.profiles.of(options.backend.settings);
     this.#rule = options.x.route!.settings.context ?? DEFAULTS;
-    this.#why = this.#profile.why;
   }
 
   start(): void {
-    const { x, backend } = this.#options;
+    const { x, backend, endpoint } = this.#options;
     const transcript = readTranscript(x.caller.body);
     if (!transcript) {
       this.#end(this.#made(x.caller.body, undefined)); // the engine says what is wrong with it
@@ -71,6 +69,10 @@ export class Fitting {
       return;
     }
     this.#turns = turnsOf(transcript.messages, this.#rule.keep);
+    const { pool } = this.#contexts;
+    const { rank, deadlineAt } = x;
+    const { rest } = transcript;
+    this.#counter = new Counter({ profile: this.#profile, pool, backend, endpoint, rest, rank, deadlineAt });
     this.#findWindow((window) => {
       if (window === undefined) this.#end(this.#made(this.#bodyOf({ out: 0 }), undefined));
       else this.#search(window);
@@ -79,28 +81,23 @@ export class Fitting {
 
   cancel(): void {
     this.#over = true;
-    this.#cancelAsk?.();
+    this.#counter?.cancel();
+    this.#cancelSummary?.();
   }
 
-  /** An engine that counts may tell its window with its first answer, or is asked for it once. */
+  /** An engine that counts may tell its window, once. */
   #findWindow(go: (window: number | undefined) => void): void {
-    const { backend, endpoint } = this.#options;
+    const { settings } = this.#options.backend;
     const { toldWindows } = this.#contexts;
-    const known = this.#profile.window ?? toldWindows.get(backend.settings);
+    const known = this.#profile.window ?? toldWindows.get(settings);
     if (known !== undefined || this.#profile.by !== 'engine') {
       go(known);
       return;
     }
-    const told = (window: number | undefined) => {
-      if (window !== undefined) toldWindows.set(backend.settings, window);
-      if (!this.#over) go(window);
-    };
-    if (backend.dialect.tokenizes === 'vllm') {
-      const messages = messagesOf(this.#transcript, this.#turns, { out: 0 });
-      this.#cancelAsk = askEngine('vllm', { backend, endpoint }, messages, this.#transcript.rest, (result) =>
-        told(typeof result === 'string' ? undefined : result.window),
-      );
-    } else this.#cancelAsk = askWindow({ backend, endpoint }, told);
+    this.#counter!.window(messagesOf(this.#transcript, this.#turns, { out: 0 }), (window) => {
+      if (window !== undefined) toldWindows.set(settings, window);
+      go(window);
+    });
   }
 
   #search(window: number): void {
@@ -129,42 +126,8 @@ export class Fitting {
   }
 
   #count(candidates: readonly Candidate[], done: (counts: Count[]) => void): void {
-    const { pool } = this.#contexts;
-    const { x } = this.#options;
-    const { rest } = this.#transcript;
     const chats = candidates.map((candidate) => messagesOf(this.#transcript, this.#turns, candidate));
-    if (this.#profile.by === 'tokenizer' && pool) {
-      const how = { rest, rank: x.rank, deadlineAt: x.deadlineAt };
-      this.#cancelAsk = countByTokenizer(pool, this.#profile, chats, how, (counts, failed) => {
-        this.#why = failed;
-        done(counts);
-      });
-    } else if (this.#profile.by === 'engine') this.#countByEngine(chats, [], done);
-    else done(chats.map((messages) => boundOf(this.#profile, messages, rest)));
-  }
-
-  /** One after another: an engine is not to be pressed by what is only counted. */
-  #countByEngine(
-    chats: readonly ReturnType<typeof messagesOf>[],
-    counts: Count[],
-    done: (counts: Count[]) => void,
-  ): void {
-    const { backend, endpoint } = this.#options;
-    const { rest } = this.#transcript;
-    const messages = chats[counts.length];
-    if (!messages) {
-      done(counts);
-      return;
-    }
-    const kind = backend.dialect.tokenizes!;
-    this.#cancelAsk = askEngine(kind, { backend, endpoint }, messages, rest, (result) => {
-      if (this.#over) return;
-      if (typeof result === 'string') {
-        this.#why = result;
-        counts.push(boundOf(this.#profile, messages, rest));
-      } else counts.push({ tokens: result.tokens, exact: true });
-      this.#countByEngine(chats, counts, done);
-    });
+    this.#counter!.count(chats, done);
   }
 
   #found(fit: Fit): void {
@@ -216,7 +179,7 @@ export class Fitting {
     const { out } = fit.candidate;
     const left = this.#turns.order.slice(0, out);
     const request = { path, x, route, tokensMax: this.#rule.summaryTokensMax, yieldPlace };
-    this.#cancelAsk = this.#contexts.summaries.of(request, this.#transcript, left, (summary) => {
+    this.#cancelSummary = this.#contexts.summaries.of(request, this.#transcript, left, (summary) => {
       if (this.#over) return;
       if ('failed' in summary) this.#withoutSummary(fit, summary.failed);
       else this.#withSummary(fit, summary.text);
@@ -287,10 +250,10 @@ export class Fitting {
   #figures({ exact }: Count) {
     return {
       counted: exact ? 'exactly' : 'at most',
-      by: this.#why === undefined ? this.#profile.by : 'bytes',
+      by: this.#counter!.by,
       window: this.#window,
       reserve: this.#reserve,
-      ...(this.#why === undefined ? {} : { why: this.#why }),
+      ...(this.#counter!.why === undefined ? {} : { why: this.#counter!.why }),
     };
   }
 
