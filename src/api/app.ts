@@ -7,6 +7,7 @@ import type { Caller, Refusal } from './access.ts';
 import { ApiFault, type Surface } from './contracts.ts';
 import { PAGE, PAGE_POLICY } from './page.ts';
 import * as schemas from './schemas.ts';
+import { addSessions } from './sessions.ts';
 import { statusSchema } from './status-schema.ts';
 
 /** What the listener has found out about a request before it comes here. */
@@ -18,7 +19,7 @@ interface Variables {
   actor: string;
 }
 
-interface Env {
+export interface Env {
   Bindings: Bindings;
   Variables: Variables;
 }
@@ -26,17 +27,17 @@ interface Env {
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const EVENTS_TYPE = 'application/jsonl; charset=utf-8';
 
-const json = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
+export const json = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
   description,
   content: { 'application/json': { schema } },
 });
-const errors = {
+export const errors = {
   400: json(schemas.errorSchema, 'The request cannot be read.'),
   401: json(schemas.errorSchema, 'A token is needed.'),
   403: json(schemas.errorSchema, 'Not allowed.'),
 } as const;
-const notFound = { 404: json(schemas.errorSchema, 'There is no such thing.') } as const;
-const idParam = z.object({ id: z.string().min(1).max(512) });
+export const notFound = { 404: json(schemas.errorSchema, 'There is no such thing.') } as const;
+export const idParam = z.object({ id: z.string().min(1).max(512) });
 
 /** Not marked as required: that would have JSON read out of YAML. */
 const changeBody = {
@@ -79,10 +80,11 @@ export function makeApp(surface: Surface, log: Logger) {
   addConfig(app, surface);
   addKeys(app, surface);
   addLedger(app, surface);
+  addSessions(app, surface);
   return app;
 }
 
-type App = OpenAPIHono<Env>;
+export type App = OpenAPIHono<Env>;
 
 const permitted: MiddlewareHandler<Env> = async (c, next) => {
   const { caller } = c.env;
@@ -255,7 +257,7 @@ function lines(events: AsyncIterable<LedgerEvent>, onGone: () => void): Readable
   });
 }
 
-function pageOf<Item extends z.ZodType>(item: Item) {
+export function pageOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     data: z.array(item),
     next: z.string().nullable().describe('`after` of the next page; null on the last.'),

@@ -10,6 +10,8 @@ export type Config = z.infer<typeof schemas.configSchema>;
 export type ConfigChanged = Omit<z.infer<typeof schemas.configChangedSchema>, 'snapshot'>;
 export type Key = z.infer<typeof schemas.keySchema>;
 export type NewKey = z.infer<typeof schemas.newKeySchema>;
+export type Session = z.infer<typeof schemas.sessionSchema>;
+export type SessionInFull = z.infer<typeof schemas.sessionInFullSchema>;
 export type Why = z.infer<typeof schemas.whySchema>;
 
 /** An answer that is an error; everything else that is thrown is answered 500 and logged. */
@@ -41,6 +43,15 @@ export interface Surface {
   keys(): Promise<Key[]>;
   createKey(request: { tenant: string; name: string }, actor: string): Promise<NewKey>;
   revokeKey(id: string, actor: string): Promise<Key>;
+  /** Last continued first; undefined where `after` is none of them. */
+  sessions(asked: {
+    limit: number;
+    after?: string | undefined;
+    tenant?: string | undefined;
+  }): Promise<{ data: Session[]; next: string | null } | undefined>;
+  session(id: string): Promise<SessionInFull | undefined>;
+  /** False where there is none. */
+  removeSession(id: string, actor: string): Promise<boolean>;
   /** Oldest first; they end unless they are followed. */
   events(asked: EventsAsked): Promise<AsyncIterable<LedgerEvent>>;
   /** Undefined where nothing is known of the id. */

@@ -194,3 +194,42 @@ export const configChangedSchema = z
     restart: z.array(z.string()).describe('Paths whose new values wait for a restart.'),
   })
   .openapi('ConfigurationChanged');
+
+export const sessionsQuery = pageQuery.extend({
+  tenant: z.string().optional().describe('Only those of this tenant.'),
+});
+
+export const sessionSchema = z
+  .object({
+    id: z.string().describe("The conversation's, or the first response's of a tree."),
+    tenant: z.string(),
+    turns: z.number().int(),
+    updatedAt: z.string().describe('ISO 8601, UTC.'),
+    createdAt: z.string(),
+    kind: z.enum(['conversation', 'tree']),
+  })
+  .openapi('Session');
+
+export const sessionInFullSchema = sessionSchema
+  .extend({
+    metadata: z.record(z.string(), z.string()),
+    responses: z.array(
+      z.object({
+        id: z.string(),
+        previous: z.string().nullable().describe('The response that it continues.'),
+        at: z.string(),
+        status: z.string(),
+        backend: z.string().describe('What answered it; empty where no engine did.'),
+        model: z.string(),
+        request: z.string().describe('The request that it was, for `why`.'),
+        input: z.array(z.unknown()),
+        response: z.record(z.string(), z.unknown()).describe('As its caller was told it.'),
+      }),
+    ),
+    items: z.array(z.unknown()).describe('Of a conversation: its items in order.'),
+  })
+  .openapi('SessionInFull');
+
+export const sessionRemovedSchema = z
+  .object({ id: z.string(), removed: z.literal(true) })
+  .openapi('SessionRemoved');

@@ -15,6 +15,10 @@ export const register: Record<string, Entry> = {
   why: { summary: 'tell why a request or an action went as it did', load: () => import('./why.ts') },
   events: { summary: 'print what happened, as JSON lines', load: () => import('./events.ts') },
   keys: { summary: 'make, list and revoke keys of tenants', load: () => import('./keys.ts') },
+  sessions: {
+    summary: 'conversations that are kept: list, show, export, remove',
+    load: () => import('./sessions.ts'),
+  },
   models: { summary: 'local models: what is here, fetch, remove', load: () => import('./models.ts') },
   bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   sim: { summary: 'run a configuration against a load in virtual time', load: () => import('./sim.ts') },

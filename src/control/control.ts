@@ -34,6 +34,7 @@ import type { Probe } from './probing/prober.ts';
 import { QuotaService } from './quota/service.ts';
 import { EngineGauges } from './scraping/engine-gauges.ts';
 import type { OpenPage } from './scraping/scraper.ts';
+import type { KeptSessions } from './sessions.ts';
 import { Siblings } from './siblings.ts';
 import { Snapshots } from './snapshots.ts';
 import { Turns } from './turns.ts';
@@ -48,6 +49,8 @@ export interface ControlOptions {
   log: Logger;
   probe: Probe;
   openPage: OpenPage;
+  /** Absent where nobody keeps sessions. */
+  sessions?: Pick<KeptSessions, 'keep'>;
 }
 
 /** Hosts that served before a restart of control and have not connected within this time are not believed any more. */
@@ -294,6 +297,7 @@ export class Control {
     this.health.watch(settings);
     this.gauges.watch(settings, snapshot.endpoints);
     this.#options.ledger.keep({ ageMs: settings.store.keep.age, sizeBytes: settings.store.keep.size });
+    this.#options.sessions?.keep(settings.sessions.keep);
     this.#want();
     // Lines of a file that was refused are not those that run.
     if (this.changes.filesStand) this.#explain(snapshot.number, origins);

@@ -22,6 +22,7 @@ import { Control } from './control.ts';
 import { TenantKeys } from './keys/index.ts';
 import { httpProbe } from './probing/http-probe.ts';
 import { httpPages } from './scraping/http-page.ts';
+import { KeptSessions } from './sessions.ts';
 import { surfaceOf } from './surface.ts';
 
 const timing = { clock: systemClock, timers: systemTimers, random: systemRandom };
@@ -53,7 +54,9 @@ async function start(place: Place, log: Logger): Promise<void> {
   const { ledger, effective, faults } = await openLedger(place, log);
   const probe = httpProbe(systemTimers);
   const openPage = httpPages(systemTimers);
-  const control = await Control.start({ place, ledger, log, probe, openPage, ...timing }, effective, faults);
+  const sessions = new KeptSessions({ dataDir: place.data, ledger, log, ...timing });
+  const options = { place, ledger, log, probe, openPage, sessions, ...timing };
+  const control = await Control.start(options, effective, faults);
   const listener = await listen<GatewayToControl | HostToControl, never>(socketPath(place.data, 'control'), {
     onConnect: (link) => control.accept(link),
   });
@@ -72,7 +75,7 @@ async function start(place: Place, log: Logger): Promise<void> {
     ...timing,
   });
   // Workers first: they wait for their settings.
-  const admin = await listenForAdmins(place, control, ledger, log);
+  const admin = await listenForAdmins(place, control, ledger, sessions, log);
   control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
 
   let leaving = false;
@@ -85,6 +88,7 @@ async function start(place: Place, log: Logger): Promise<void> {
       control.close();
       await listener.close();
       await supervisor.close();
+      await sessions.close();
       await ledger.close();
       await ledger.store.close();
     } catch (error) {
@@ -126,7 +130,13 @@ async function openLedger(place: Place, log: Logger) {
   return { ledger, effective: read.effective, faults };
 }
 
-async function listenForAdmins(place: Place, control: Control, ledger: LedgerService, log: Logger) {
+async function listenForAdmins(
+  place: Place,
+  control: Control,
+  ledger: LedgerService,
+  sessions: KeptSessions,
+  log: Logger,
+) {
   const keys = new TenantKeys({
     keys: ledger.store.keys,
     event: (draft) => ledger.event(draft),
@@ -138,7 +148,7 @@ async function listenForAdmins(place: Place, control: Control, ledger: LedgerSer
   const { host, port } = hostAndPort(address);
   const listenHost = address.slice(0, address.lastIndexOf(':')); // as a Host header has it, brackets and all
   const localToken = adminToken(place.data);
-  const surface = surfaceOf({ control, ledger, keys, clock: systemClock, file: place.file });
+  const surface = surfaceOf({ control, ledger, keys, sessions, clock: systemClock, file: place.file });
   return adminListener({
     host,
     port,

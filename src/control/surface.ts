@@ -12,6 +12,7 @@ import type { Control } from './control.ts';
 import type { TenantKeys } from './keys/index.ts';
 import { quotasLeft } from './quota/left.ts';
 import type { KnownGauge } from './scraping/engine-gauges.ts';
+import type { KeptSessions } from './sessions.ts';
 import { rungName, statusOf } from './status.ts';
 
 /** How long a worker may take to tell its state. */
@@ -25,13 +26,15 @@ export function surfaceOf(options: {
   control: Control;
   ledger: LedgerService;
   keys: TenantKeys;
+  sessions: KeptSessions;
   clock: Clock;
   file: string;
 }): Surface {
-  const { control, ledger, keys, clock, file } = options;
+  const { control, ledger, keys, sessions, clock, file } = options;
   const extent = remembered(clock, EXTENT_MS, () => ledger.store.ledger.extent());
   return {
     ...listsOf(control),
+    ...sessions.surface,
     async status() {
       const workers = await statesOf(control);
       const { number, event, endpoints } = control.snapshots.current;

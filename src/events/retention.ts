@@ -1,11 +1,16 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { TimerHandle, Timers } from '../kernel/timers.ts';
-import type { Ledger } from '../store/contracts.ts';
+import type { Keep } from '../store/contracts.ts';
 
 /** `store.keep`. */
 export interface RetentionLimits {
   ageMs: number;
   sizeBytes: number;
+}
+
+/** What old things are removed from: one small step at a time, of `limit` things at most. */
+export interface Trimmed {
+  trim(keep: Keep, limit: number): Promise<{ more: boolean }>;
 }
 
 /** Events of one step: a few milliseconds of the store's time. */
@@ -14,9 +19,9 @@ const STEP_EVENTS = 200;
 const STEP_PAUSE_MS = 20;
 const LOOK_EVERY_MS = 10_000;
 
-/** Removes old events in small steps. Nothing is removed before `keep` is first called. */
+/** Removes what is old in small steps. Nothing is removed before `keep` is first called. */
 export class Retention {
-  readonly #ledger: Ledger;
+  readonly #kept: Trimmed;
   readonly #clock: Clock;
   readonly #timers: Timers;
   readonly #onFailure: (error: unknown) => void;
@@ -24,8 +29,8 @@ export class Retention {
   #timer: TimerHandle;
   #stopped = false;
 
-  constructor(ledger: Ledger, clock: Clock, timers: Timers, onFailure: (error: unknown) => void) {
-    this.#ledger = ledger;
+  constructor(kept: Trimmed, clock: Clock, timers: Timers, onFailure: (error: unknown) => void) {
+    this.#kept = kept;
     this.#clock = clock;
     this.#timers = timers;
     this.#onFailure = onFailure;
@@ -50,7 +55,7 @@ export class Retention {
     const { ageMs, sizeBytes } = this.#limits!;
     try {
       const keep = { since: this.#clock.wall() - ageMs, bytesMax: sizeBytes };
-      const { more } = await this.#ledger.trim(keep, STEP_EVENTS);
+      const { more } = await this.#kept.trim(keep, STEP_EVENTS);
       this.#next(more ? STEP_PAUSE_MS : LOOK_EVERY_MS);
     } catch (error) {
       this.#onFailure(error);

@@ -3,6 +3,7 @@ import { backend, model } from './backends.ts';
 import { batches, files } from './files.ts';
 import { pipeline } from './pipelines.ts';
 import { route, tenant } from './routes.ts';
+import { sessions } from './sessions.ts';
 import { address, duration, file, hash, name, size, whole } from './values.ts';
 
 /**
@@ -112,6 +113,9 @@ export const settingsSchema = z.strictObject({
   gateway: gateway.prefault({}).describe('The listener for callers, and the processes behind it.'),
   admin: admin.prefault({}).describe('The listener for operators.'),
   store: store.prefault({}).describe('What is kept over restarts.'),
+  sessions: sessions
+    .prefault({})
+    .describe('Responses and conversations that are kept: `/v1/responses`, `/v1/conversations`.'),
   coordination: coordination.prefault({}).describe('What several machines share.'),
   files: files.prefault({}).describe('What callers upload, and what batches answer: `/v1/files`.'),
   batches: batches.prefault({}).describe('Requests by the file, at batch priority: `/v1/batches`.'),

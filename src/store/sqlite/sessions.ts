@@ -14,13 +14,17 @@ export function sessionsIn(dataDir: string): SessionsStore {
   // The sources have one name, the published package another.
   const file = `./sessions-operations${extname(fileURLToPath(import.meta.url))}`;
   const database = new ThreadedDatabase<Operations>({
-    path: join(dataDir, 'sessions.db'),
+    path: sessionsFile(dataDir),
     module: new URL(file, import.meta.url),
   });
   return byCalling(
     (name, args) => database.call(name, args as never),
     () => database.close(),
   );
+}
+
+export function sessionsFile(dataDir: string): string {
+  return join(dataDir, 'sessions.db');
 }
 
 /** Every operation there is. */
