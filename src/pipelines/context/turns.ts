@@ -91,17 +91,25 @@ function roundsOf(messages: readonly Message[], turn: Unit): Unit[] {
     else if (role === 'tool' || role === 'function') rounds.at(-1)?.push(at);
     else if (rounds.length > 0) rounds.push([]); // what is said between rounds stays
   }
-  const whole = rounds.filter((round) => round.length > 0 && isRound(messages, round));
+  const whole = rounds.filter((round) => round.length > 0 && isRound(messages, round, turn));
   return whole.slice(0, -1).filter((round) => !round.some((at) => messages[at]!.pinned));
 }
 
-/** Every result in it is of a call in it, and every call has one there. */
-function isRound(messages: readonly Message[], round: Unit): boolean {
+/** Every result in it is of a call in it, every call has one there, and none elsewhere in the turn. */
+function isRound(messages: readonly Message[], round: Unit, turn: Unit): boolean {
   const { value } = messages[round[0]!]!;
   const calls = callIds(value);
   const results = round.slice(1).map((at) => messages[at]!.value.tool_call_id);
   if (calls.length === 0) return value.function_call != null && round.length === 2;
-  return results.every((id) => calls.includes(id as string)) && calls.every((id) => results.includes(id));
+  const elsewhere = turn.some((at) => {
+    const { tool_call_id: id } = messages[at]!.value;
+    return !round.includes(at) && calls.includes(id as string);
+  });
+  return (
+    !elsewhere &&
+    results.every((id) => calls.includes(id as string)) &&
+    calls.every((id) => results.includes(id))
+  );
 }
 
 export function callIds({ tool_calls: calls }: Message['value']): string[] {
