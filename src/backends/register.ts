@@ -14,6 +14,7 @@ const hostDialects: readonly Dialect[] = ['local', 'sim'].map((engine) => ({
     cache: ['armature_host_cache_used'],
   },
   streamUsage: true,
+  ...(engine === 'local' ? { tokenizes: 'vllm' as const } : {}),
   binaryTensors: true,
 }));
 

@@ -1,5 +1,6 @@
 import { hostAndPort, isLoopback } from '../kernel/listen-address.ts';
 import { checkAnswers } from './answer-checks.ts';
+import { checkContexts } from './context-checks.ts';
 import type { Notice } from './faults.ts';
 import { checkModels } from './model-checks.ts';
 import { nearest } from './nearest.ts';
@@ -91,6 +92,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   checkTenants(settings, findings);
   checkModels(settings, findings);
   checkPipelines(settings, findings);
+  checkContexts(settings, findings);
   return findings;
 }
 
@@ -99,6 +101,8 @@ const NAMES: readonly { pattern: string; what: string; sections: readonly Sectio
   { pattern: 'routes.*.targets.*.backend', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.ladder.*.backend', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.shadow.*.backend', what: 'backend', sections: ['backends'] },
+  { pattern: 'routes.*.context.middle.summarise', what: 'route', sections: ['routes'] },
+  { pattern: 'backends.*.context.tokenizer.model', what: 'model', sections: ['models'] },
   { pattern: 'tenants.*.routes.*', what: 'route or pipeline', sections: ['routes', 'pipelines'] },
   { pattern: 'pipelines.*.stages.*.route', what: 'route', sections: ['routes'] },
   { pattern: 'pipelines.*.stages.*.onFailure.route', what: 'route', sections: ['routes'] },

@@ -58,7 +58,9 @@ export const routeContext = z
         last: whole(1, 1000).default(2).describe('Turns at the end that are left out after all before them.'),
       })
       .prefault({})
-      .describe('What is kept longest, beside instructions, pinned turns and the last one, which always are.'),
+      .describe(
+        'What is kept longest, beside instructions, pinned turns and the last one, which always are.',
+      ),
     middle: z
       .union([z.literal('drop'), z.strictObject({ summarise: name.describe('A name under `routes`.') })], {
         error: 'expected drop or { summarise: ROUTE }',

@@ -8,6 +8,9 @@ import { CHAT, COMPLETION, chunk, type Envelope, type Form, tellTokens, usageOf 
 import { type Job, LlamaEngine } from './engine.ts';
 import { parseChat, parseCompletion } from './request.ts';
 
+/** A prompt is made tokens of in one go, while nothing else of this host goes on. */
+const TOKENIZED_CHARACTERS_MAX = 1_000_000;
+
 /** What the model file is, found by whoever starts the host. */
 export interface LlamaOrder extends HostOrder<LocalBackendSettings> {
   modelPath: string;
@@ -51,6 +54,7 @@ export async function serveLlama(order: LlamaOrder): Promise<HostServer> {
       }),
     'POST /v1/chat/completions': answering(CHAT, (body) => readChat(engine, body)),
     'POST /v1/completions': answering(COMPLETION, (body) => readCompletion(engine, body)),
+    'POST /tokenize': (exchange) => exchange.answer(200, tokenize(engine, jsonObject(exchange.body))),
     'POST /v1/embeddings': () => {
       throw badRequest(`${model} generates text, and gives no embeddings`, 'model');
     },
@@ -87,6 +91,17 @@ async function readCompletion(engine: LlamaEngine, body: Record<string, unknown>
   const prompt = engine.textPrompt(request.prompt);
   if (prompt.length === 0) throw badRequest('prompt: expected one token or more', 'prompt');
   return toJob(engine, prompt, 'prompt', request);
+}
+
+/** The tokens of the prompt that a chat would have, as vLLM tells them: who fits conversations to windows asks for it. */
+function tokenize(engine: LlamaEngine, { messages }: Record<string, unknown>): Record<string, unknown> {
+  const request = parseChat({ messages });
+  const characters = request.messages.reduce((sum, { text }) => sum + text.length, 0);
+  if (characters > TOKENIZED_CHARACTERS_MAX) {
+    throw badRequest(`messages: more than ${TOKENIZED_CHARACTERS_MAX} characters`, 'messages');
+  }
+  const tokens = engine.chatPrompt(request.messages);
+  return { count: tokens.length, max_model_len: engine.contextTokensMax, tokens };
 }
 
 function checkCharacters(engine: LlamaEngine, characters: number, param: 'messages' | 'prompt'): void {

@@ -71,12 +71,16 @@ export class Profiles {
       imageTokens: context?.imageTokens ?? 0,
       accepts: context?.accepts,
     };
-    if (isLocal) profile.window = Math.min(context?.window ?? Infinity, settings.host.contextTokensMax);
-    if (context?.tokenizer === 'engine') {
+    if (isLocal) {
+      const own = settings.host.contextTokensMax;
+      profile.window = Math.min(context?.window ?? own, own);
+    }
+    // The host of a local model makes its prompts out of the GGUF file, and counts them as it does.
+    const named = context?.tokenizer ?? (isLocal ? 'engine' : undefined);
+    if (named === 'engine') {
       profile.by = 'engine';
       return profile;
     }
-    const named = context?.tokenizer ?? (isLocal ? { model: settings.model } : undefined);
     try {
       this.#read(profile, named, context?.template);
     } catch (error) {

@@ -61,6 +61,19 @@ describe('a chat with a real model', () => {
     expect(total).toBe(prompt + made);
   });
 
+  it('has as many tokens as the host tells beforehand', async () => {
+    for (const content of ['What?', '\t\tindented <|im_end|> and 123 Ⅷ', '你好\n\n👩‍👩‍👧']) {
+      const messages = [{ role: 'user' as const, content }];
+      const told = await fetch(host!.address.replace(/\/v1$/, '/tokenize'), {
+        method: 'POST',
+        body: JSON.stringify({ model: 'm', messages, add_generation_prompt: true }),
+      });
+      const { count, max_model_len } = (await told.json()) as { count: number; max_model_len: number };
+      const answer = await client.chat.completions.create({ model: 'm', messages, max_tokens: 1 });
+      expect([count, max_model_len]).toEqual([answer.usage!.prompt_tokens, CONTEXT]);
+    }
+  });
+
   it('is streamed in the pieces and the order of the API', async () => {
     const answer = await post('/chat/completions', {
       messages: FRANCE,

@@ -1,0 +1,71 @@
+import { describe, expect, it, test } from 'vitest';
+import { filesInMemory } from './files-in-memory.ts';
+import { loadConfig } from './load.ts';
+
+function loaded(text: string) {
+  const files = { 'armature.yaml': text, 't.json': '{}', 'm.gguf': '', 't.jinja': '' };
+  return loadConfig('armature.yaml', filesInMemory(files));
+}
+
+function faultsOf(text: string): string[] {
+  const found = loaded(text);
+  return found.ok ? [] : found.faults.map(({ path, message }) => `${path}: ${message}`);
+}
+
+const backend = (context: string, engine = 'engine: vllm, endpoints: ["http://a/v1"]') =>
+  `models: { m: { format: gguf, from: ["file:/m"] } }\nbackends: { b: { ${engine}, model: m, context: ${context} } }\n`;
+const LOCAL = 'engine: local';
+
+test.each([
+  [backend('{ window: 4096 }')],
+  [backend('{ window: 4096, tokenizer: { file: t.json }, template: t.jinja, reserve: 4095 }')],
+  [backend('{ tokenizer: { model: m } }')],
+  [backend('{ tokenizer: engine }')],
+  [backend('{ window: 1024 }', LOCAL)],
+  [backend('{ tokenizer: engine }', LOCAL)],
+  [backend('{ accepts: [] }')],
+])('is taken: %s', (text) => {
+  expect(faultsOf(text)).toEqual([]);
+});
+
+test.each([
+  [
+    backend('{ tokenizer: engine }', 'engine: ollama, endpoints: ["http://a/v1"]'),
+    'backends.b.context.tokenizer: no way is known to ask ollama for the tokens of a chat',
+  ],
+  [
+    backend('{ tokenizer: { model: m } }', LOCAL),
+    'backends.b.context.tokenizer: the host of a local model counts by the model file itself',
+  ],
+  [
+    backend('{ window: 100, reserve: 100 }'),
+    'backends.b.context.reserve: a window of 100 tokens has no room for a prompt beside 100 kept for the answer',
+  ],
+  [backend('{ tokenizer: { model: n } }'), 'backends.b.context.tokenizer.model: there is no model "n"'],
+])('is refused: %s', (text, fault) => {
+  expect(faultsOf(text)).toEqual([fault]);
+});
+
+describe('summaries', () => {
+  const routes = (a: string, b: string) =>
+    `${backend('{ window: 100 }')}routes:\n  a: { targets: [{ backend: b }], context: ${a} }\n  b: { targets: [{ backend: b }], context: ${b} }\n`;
+
+  it('are made by another route, which has none made itself', () => {
+    const made = '{ middle: { summarise: b } }';
+    expect(faultsOf(routes(made, '{}'))).toEqual([]);
+    expect(faultsOf(routes('{}', made))).toEqual([
+      'routes.b.context.middle.summarise: a route cannot make summaries for itself',
+    ]);
+    expect(faultsOf(routes(made, '{ middle: { summarise: a } }'))).toHaveLength(2);
+    expect(faultsOf(routes('{ middle: { summarise: c } }', '{}'))).toEqual([
+      'routes.a.context.middle.summarise: there is no route "c"',
+    ]);
+  });
+});
+
+it('says that a tokenizer.json tells no window', () => {
+  const found = loaded(backend('{ tokenizer: { file: t.json } }'));
+  expect(found.ok && found.config.notices.map(({ message }) => message)).toEqual([
+    'a tokenizer.json tells no window: without one, conversations are sent whole',
+  ]);
+});
