@@ -18,6 +18,7 @@ export default defineConfig({
             'src/**/*.test.ts',
             'bench/**/*.test.ts',
             'test/path/**/*.test.ts',
+            'test/context/**/*.test.ts',
             'test/worlds/**/*.test.ts',
           ],
           pool: 'threads',

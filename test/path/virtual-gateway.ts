@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { settingsSchema } from '../../src/config/schema/index.ts';
 import type { Fact, RequestRecord } from '../../src/events/contracts.ts';
-import { assembleGateway } from '../../src/gateway/assemble.ts';
+import { assembleGateway, type GatewayParts } from '../../src/gateway/assemble.ts';
 import type { BufferBudget } from '../../src/gateway/buffer-budget.ts';
 import type {
   Caller,
@@ -230,8 +230,13 @@ export class VirtualGateway {
   readonly served: Served[] = [];
   #number = 0;
 
-  /** `sinkOf`: where facts go instead of `facts`. */
-  constructor(config: unknown, seed = 1, sinkOf?: (time: VirtualTime) => FactSink) {
+  /** `sinkOf`: where facts go instead of `facts`. `tokenizersOf`: what makes tokens. */
+  constructor(
+    config: unknown,
+    seed = 1,
+    sinkOf?: (time: VirtualTime) => FactSink,
+    tokenizersOf?: (time: VirtualTime) => GatewayParts['tokenizers'],
+  ) {
     const random = seededRandom(seed);
     const sink = sinkOf?.(this.time) ?? {
       push: (fact: Fact) => void this.facts.push(fact),
@@ -253,6 +258,7 @@ export class VirtualGateway {
         }, time),
       registry,
       version: '0.0.0',
+      tokenizers: tokenizersOf?.(time),
     });
     this.world = world;
     this.path = path;
