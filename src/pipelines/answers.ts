@@ -7,6 +7,7 @@ import {
 } from '../protocols/openai/answer.ts';
 import { answerStream } from '../protocols/openai/answer-stream.ts';
 import type { StageValue } from './kinds/contracts.ts';
+import { frameOip } from './oip.ts';
 import type { PlannedStage } from './plan.ts';
 import { documentAs } from './reframe.ts';
 
@@ -72,7 +73,8 @@ export function frameDocument(
 /** What a stage found out, as an answer of Armature's own; undefined where this caller cannot be told it. */
 export function frame(x: Exchange, value: StageValue): Framed | undefined {
   const call = x.call!;
-  if (call.protocol !== 'openai' || call.kind === 'embeddings') return undefined;
+  if (call.protocol === 'oip') return frameOip(x, value);
+  if (call.kind === 'embeddings') return undefined;
   const answer = { id: x.id, created: Math.floor(x.wallMs / 1000), model: call.route, text: value.text };
   if (call.stream) {
     const stream = call.kind === 'chat' ? chatAnswerStream : completionAnswerStream;

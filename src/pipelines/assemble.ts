@@ -4,6 +4,8 @@ import type { Call, Exchange, Path, PipelineRunner } from '../gateway/contracts.
 import type { Failure } from '../kernel/errors.ts';
 import type { Snapshot } from '../links/messages.ts';
 import { type CallerRequest, invalid, readCaller } from './caller-request.ts';
+import { ClassVectors } from './flow/class-vectors.ts';
+import { answerOipModel } from './oip.ts';
 import { type PipelinePlan, Plans } from './plan.ts';
 import { PipelineRun } from './run.ts';
 
@@ -13,6 +15,7 @@ const FOR_CHATS = ['tools', 'functions', 'response_format', 'audio'];
 /** Pipelines: steps over routes, called like a route. */
 export class Pipelines implements PipelineRunner {
   readonly #plans = new Plans();
+  readonly #classVectors = new ClassVectors();
   #snapshot: Snapshot | undefined;
 
   run(path: Path, x: Exchange): void {
@@ -23,6 +26,10 @@ export class Pipelines implements PipelineRunner {
       this.#plans.keepOnly((known) => world.pipelines.has(known));
     }
     const plan = this.#plans.of(name, pipeline!);
+    if (x.call!.protocol === 'oip' && x.call!.kind !== 'infer') {
+      answerOipModel(path, x, plan);
+      return;
+    }
     const caller = readCaller(x);
     if ('code' in caller) {
       path.refuse(x, caller);
@@ -30,24 +37,26 @@ export class Pipelines implements PipelineRunner {
     }
     const refused = cannotAnswer(x.call!, plan, caller);
     if (refused) path.refuse(x, refused);
-    else new PipelineRun(path, x, plan, caller).start();
+    else new PipelineRun(path, x, plan, caller, this.#classVectors).start();
   }
 }
 
 /** Why the pipeline's last stage cannot give what this caller asks for. */
 function cannotAnswer(
   call: Call,
-  { name, last }: PipelinePlan,
+  { name, last, stages }: PipelinePlan,
   { body }: CallerRequest,
 ): Failure | undefined {
+  if (call.protocol !== 'openai') return undefined;
   const isVectors = last.kind?.name === 'embeddings' && last.settings.classes === undefined;
   if (call.kind === 'embeddings' && !isVectors) {
     return invalid(`The pipeline '${name}' answers with a text: call it by /v1/chat/completions.`, 'model');
   }
-  if (call.kind !== 'embeddings' && call.protocol === 'openai' && isVectors) {
+  if (call.kind !== 'embeddings' && isVectors) {
     return invalid(`The pipeline '${name}' answers with embeddings: call it by /v1/embeddings.`, 'model');
   }
-  if (call.kind !== 'chat' || last.kind?.name === 'chat') return undefined;
+  const chats = stages.every(({ answers, kind }) => !answers || !kind || kind.name === 'chat');
+  if (call.kind !== 'chat' || (chats && (last.kind || last.settings.first))) return undefined;
   const member = FOR_CHATS.find((each) => body[each] != null);
   if (member === undefined) return undefined;
   return invalid(

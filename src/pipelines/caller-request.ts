@@ -1,6 +1,7 @@
 import type { Exchange } from '../gateway/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import { scanMembers } from '../protocols/json-members.ts';
+import { readOipCaller } from './oip.ts';
 
 type Json = Record<string, unknown>;
 
@@ -32,12 +33,7 @@ const BOTH_KNOW = [
 /** Reads what templates can name; a failure where there is nothing to begin with. */
 export function readCaller(x: Exchange): CallerRequest | Failure {
   const call = x.call!;
-  if (call.protocol !== 'openai') {
-    return invalid(
-      `The pipeline '${call.route}' cannot be asked for this over the Open Inference Protocol.`,
-      'model',
-    );
-  }
+  if (call.protocol === 'oip') return readOipCaller(x);
   let body: Json;
   try {
     body = JSON.parse(x.caller.body.toString('utf8')) as Json;

@@ -41,8 +41,17 @@ export class StageFilling implements Filling, TemplateScope {
     return this.#plan.template(template).render(this);
   }
 
-  value(_expression: string): unknown {
-    throw new Error('no expressions yet');
+  value(expression: string): unknown {
+    return this.#plan.expression(expression).value(this);
+  }
+
+  /** Throws where it cannot be told. */
+  holds(expression: string): boolean {
+    return this.#plan.expression(expression).holds(this);
+  }
+
+  isCallers(expression: string): boolean {
+    return this.#plan.expression(expression).roots.every((root) => root === 'request');
   }
 
   stage(name: string): StageValue | undefined {

@@ -1,5 +1,7 @@
 import type { PipelineSettings } from '../config/schema/index.ts';
+import { membersOf, type StageMember } from '../config/stage-order.ts';
 import type { Spread } from '../telemetry/tally.ts';
+import { Expression } from './flow/expressions.ts';
 import type { StageKind, StageSettings } from './kinds/contracts.ts';
 import { kindOf } from './kinds/index.ts';
 import { StageTimes } from './stage-times.ts';
@@ -12,10 +14,14 @@ export interface PlannedStage {
   settings: StageSettings;
   /** Undefined where it asks nobody, and is made of what others found out. */
   kind: StageKind | undefined;
+  /** What it may give. */
+  gives: ReadonlySet<StageMember>;
   /** Stages that come right after it, and how many it comes right after. */
   next: PlannedStage[];
   before: number;
   isLast: boolean;
+  /** What it says may be the answer: it is the last one, or one of those that the last one takes the first of. */
+  answers: boolean;
   /** What it took lately; kept over snapshots. */
   times: StageTimes;
   /** Where its time is counted, once it has run. */
@@ -29,8 +35,11 @@ export interface PipelinePlan {
   /** Each comes after those that it waits for. */
   stages: PlannedStage[];
   last: PlannedStage;
+  /** By a name that there is. */
+  stage(name: string): PlannedStage;
   /** The template that a text of the configuration is. Throws where it is none. */
   template(text: string): Template;
+  expression(text: string): Expression;
 }
 
 /** Puts the stages of a checked pipeline in order. `timesOf` gives what is known of a stage by its name. */
@@ -51,9 +60,11 @@ export function planPipeline(
       name: stageName,
       settings: stage,
       kind: kindOf(stage),
+      gives: membersOf(stageName, settings.stages),
       next: [],
       before: before.length,
       isLast: false,
+      answers: false,
       times: timesOf(stageName),
       seconds: undefined,
     };
@@ -65,16 +76,33 @@ export function planPipeline(
   for (const stageName of Object.keys(settings.stages)) add(stageName);
   const last = stages.find(({ next }) => next.length === 0)!;
   last.isLast = true;
-  const templates = new Map<string, Template>();
-  const template = (text: string): Template => {
-    let parsed = templates.get(text);
-    if (!parsed) {
-      parsed = new Template(text);
-      templates.set(text, parsed);
-    }
-    return parsed;
+  const mark = (stage: PlannedStage): void => {
+    stage.answers = true;
+    for (const name of stage.settings.first ?? []) mark(byName.get(name)!);
   };
-  return { name, settings, stages, last, template };
+  mark(last);
+  return {
+    name,
+    settings,
+    stages,
+    last,
+    stage: (known) => byName.get(known)!,
+    template: madeOnce((text) => new Template(text)),
+    expression: madeOnce((text) => new Expression(text)),
+  };
+}
+
+/** The texts are those of the configuration, and no more than it has. */
+function madeOnce<Made>(make: (text: string) => Made): (text: string) => Made {
+  const made = new Map<string, Made>();
+  return (text) => {
+    let known = made.get(text);
+    if (known === undefined) {
+      known = make(text);
+      made.set(text, known);
+    }
+    return known;
+  };
 }
 
 /** Plans by the settings that they are of, and what is known of stages by name, over all snapshots. */

@@ -3,11 +3,14 @@ import type { Failure } from '../kernel/errors.ts';
 import { type Framed, type Framing, frame, frameDocument, framingOf } from './answers.ts';
 import { type CallerRequest, extrasFor } from './caller-request.ts';
 import { RequestScope, StageFilling } from './filling.ts';
+import type { ClassVectors } from './flow/class-vectors.ts';
+import { chooseFirst } from './flow/compute.ts';
 import type { StageValue } from './kinds/contracts.ts';
+import { mayPassOn } from './passing.ts';
 import type { PipelinePlan, PlannedStage } from './plan.ts';
 import { StreamReframing } from './reframe.ts';
 import { type CallEnd, noAnswer, type StreamTaker } from './stage-call.ts';
-import { type StageHost, StageRun } from './stage-run.ts';
+import { type StageEnd, type StageHost, StageRun } from './stage-run.ts';
 
 const NO_EXTRAS: Record<string, unknown> = {};
 
@@ -16,10 +19,16 @@ export class PipelineRun implements StageHost {
   readonly path: Path;
   readonly x: Exchange;
   readonly filling: StageFilling;
+  readonly classVectors: ClassVectors;
   readonly #plan: PipelinePlan;
   readonly #caller: CallerRequest;
   readonly #scope: RequestScope;
-  readonly #framing: Framing;
+  /** Of each stage whose answer may be the caller's. */
+  readonly #framings: (Framing | undefined)[];
+  /** And what it was answered, where it has ended and it is not known yet whether it is. */
+  readonly #calls: (CallEnd | undefined)[];
+  /** The one whose words go to the caller. */
+  #passing: StageRun | undefined;
   /** Of each stage, how many it still waits for. */
   readonly #before: number[];
   /** Of each stage that is running. */
@@ -34,7 +43,14 @@ export class PipelineRun implements StageHost {
   /** Of the stages' own requests. */
   #overheadMs = 0;
 
-  constructor(path: Path, x: Exchange, plan: PipelinePlan, caller: CallerRequest) {
+  constructor(
+    path: Path,
+    x: Exchange,
+    plan: PipelinePlan,
+    caller: CallerRequest,
+    classVectors: ClassVectors,
+  ) {
+    this.classVectors = classVectors;
     this.path = path;
     this.x = x;
     this.#plan = plan;
@@ -47,7 +63,8 @@ export class PipelineRun implements StageHost {
       { id: session },
     );
     this.filling = new StageFilling(plan, this.#scope);
-    this.#framing = framingOf(call, plan.last);
+    this.#framings = plan.stages.map((stage) => (stage.answers ? framingOf(call, stage) : undefined));
+    this.#calls = plan.stages.map(() => undefined);
     this.#before = plan.stages.map(({ before }) => before);
     this.#running = plan.stages.map(() => undefined);
   }
@@ -64,22 +81,25 @@ export class PipelineRun implements StageHost {
     }
   }
 
-  extrasOf(stage: PlannedStage): Record<string, unknown> {
-    if (!stage.isLast) return NO_EXTRAS;
-    return extrasFor(this.x, this.#caller.body, stage.kind!.name, this.#framing.streams);
+  extrasOf(stage: PlannedStage, streams: boolean): Record<string, unknown> {
+    if (!stage.answers) return NO_EXTRAS;
+    return extrasFor(this.x, this.#caller.body, stage.kind!.name, streams);
   }
 
   takerOf(run: StageRun): StreamTaker | undefined {
-    if (!run.stage.isLast || !this.#framing.streams) return undefined;
+    const framing = this.#framings[run.stage.index];
+    if (!framing?.streams || !mayPassOn(run.stage, this.#plan, this.#scope.stages)) return undefined;
     const { x, path } = this;
     const call = x.call!;
     const reframing =
-      this.#framing.reframes && call.kind !== 'embeddings' && call.protocol === 'openai'
+      framing.reframes && call.kind !== 'embeddings' && call.protocol === 'openai'
         ? new StreamReframing(call.kind)
         : undefined;
     return {
       open: (headers) => {
         run.begun();
+        this.#passing = run;
+        this.#cancelAll(run); // nobody asks for what others would have said
         const rung = headerOf(headers, 'x-armature-degraded');
         if (run.isRerouted) this.#label(run.stage, 'route');
         if (rung !== undefined) this.#label(run.stage, rung);
@@ -100,17 +120,17 @@ export class PipelineRun implements StageHost {
     };
   }
 
-  ended(run: StageRun, value: StageValue, label: string | undefined, end: CallEnd | undefined): void {
+  ended(run: StageRun, value: StageValue, { labels, call, bytes }: StageEnd): void {
     const { x } = this;
     const { stage } = run;
-    this.#over(run, end);
+    this.#over(run, call);
     if (x.over) return;
-    if (stage.isLast) {
-      if (!x.committed && label !== undefined) this.#label(stage, label);
-      this.#answer(run, value, end);
+    if (!x.committed) for (const label of labels) this.#label(stage, label);
+    if (stage.isLast || run === this.#passing) {
+      this.#answer(run, value, call);
       return;
     }
-    if (end && !this.#hold(end.body.length)) {
+    if (!this.#hold(bytes)) {
       this.#fail(stage, {
         code: 'overloaded',
         message: 'There is no room for its answer now.',
@@ -118,8 +138,8 @@ export class PipelineRun implements StageHost {
       });
       return;
     }
-    if (label !== undefined) this.#label(stage, label);
     this.#scope.stages[stage.name] = value;
+    if (stage.answers) this.#calls[stage.index] = call;
     for (const next of stage.next) {
       if (x.over) return;
       if (--this.#before[next.index]! === 0) this.#begin(next);
@@ -148,8 +168,10 @@ export class PipelineRun implements StageHost {
   }
 
   /** The last stage is over: what it gave is the answer. */
-  #answer(run: StageRun, value: StageValue, end: CallEnd | undefined): void {
+  #answer(run: StageRun, value: StageValue, own: CallEnd | undefined): void {
     const { x, path } = this;
+    const chosen = answeringStage(run.stage, this.#plan, this.#scope.stages);
+    const end = chosen === run.stage ? own : this.#calls[chosen.index];
     if (end?.inner?.backend) x.backend = end.inner.backend;
     if (x.committed) {
       x.outcome = x.degraded === undefined ? 'ok' : 'degraded';
@@ -158,7 +180,7 @@ export class PipelineRun implements StageHost {
       path.finish(x);
       return;
     }
-    const framed = this.#framed(value, end);
+    const framed = this.#framed(chosen, value, end);
     if (!framed) {
       this.#fail(run.stage, end ? noAnswer() : (x.failure ?? noAnswer()));
       return;
@@ -171,10 +193,11 @@ export class PipelineRun implements StageHost {
     path.answer(x, { status: 200, headers, body }, x.degraded === undefined ? 'ok' : 'degraded');
   }
 
-  #framed(value: StageValue, end: CallEnd | undefined): Framed | undefined {
+  #framed(stage: PlannedStage, value: StageValue, end: CallEnd | undefined): Framed | undefined {
     if (!end) return frame(this.x, value);
     const headers = sharedHeaders(end.headers);
-    if (this.#framing.passes) return frameDocument(this.x, this.#framing, headers, end.body);
+    const framing = this.#framings[stage.index]!;
+    if (framing.passes) return frameDocument(this.x, framing, headers, end.body);
     const framed = frame(this.x, value);
     const backend = headerOf(headers, 'x-armature-backend');
     if (framed && backend !== undefined) framed.headers.push('x-armature-backend', backend);
@@ -216,20 +239,35 @@ export class PipelineRun implements StageHost {
     if (buffers.take(bytes)) this.x.caller.whenClosed(() => buffers.give(bytes));
   }
 
-  /** The request is over, however it ended: nothing of it goes on. */
-  #close(): void {
-    const { x, path } = this;
+  #cancelAll(but: StageRun | undefined): void {
     for (const run of this.#running) {
-      if (!run) continue;
+      if (!run || run === but) continue;
       this.#over(run, undefined);
       run.cancel();
     }
+  }
+
+  /** The request is over, however it ended: nothing of it goes on. */
+  #close(): void {
+    const { x, path } = this;
+    this.#cancelAll(undefined);
     path.deps.buffers.give(this.#held);
     this.#held = 0;
     x.upstreamMs += Math.max(0, this.#activeMs - this.#overheadMs);
     // Each stage told its own when it was over.
     x.steps.sort((a, b) => a.at - b.at);
   }
+}
+
+/** The stage whose answer is the caller's: of a `first` the one that it has chosen. */
+function answeringStage(
+  last: PlannedStage,
+  plan: PipelinePlan,
+  found: Readonly<Record<string, StageValue>>,
+): PlannedStage {
+  const { first } = last.settings;
+  const chosen = first && chooseFirst(first, (name) => found[name]);
+  return chosen === undefined ? last : answeringStage(plan.stage(chosen), plan, found);
 }
 
 function headerOf(headers: HeaderList, name: string): string | undefined {

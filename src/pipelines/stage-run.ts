@@ -1,26 +1,39 @@
-import type { Exchange, Path } from '../gateway/contracts.ts';
+import type { Exchange } from '../gateway/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
+import { type Asked, type AskHost, Asking, notFilled } from './asking.ts';
 import { dueAt } from './budgets.ts';
+import { type EachEnd, EachRun } from './each-run.ts';
 import type { StageFilling } from './filling.ts';
-import type { NothingToAsk, StageAsk, StageValue } from './kinds/contracts.ts';
+import { compute } from './flow/compute.ts';
+import { standIn } from './kinds/classes.ts';
+import type { StageItem, StageValue } from './kinds/contracts.ts';
+import { itemsOf } from './kinds/items.ts';
 import type { PlannedStage } from './plan.ts';
 import { figuresOf, foundOut, settingOf, statusOf, tell, tellWay, timeSetting } from './record.ts';
-import { type CallEnd, noAnswer, StageCall, type StreamTaker } from './stage-call.ts';
+import type { CallEnd, StreamTaker } from './stage-call.ts';
 
 /** The pipeline that a stage is run for. */
-export interface StageHost {
-  path: Path;
-  x: Exchange;
+export interface StageHost extends AskHost {
   filling: StageFilling;
-  /** What of the caller's own request goes with the stage. */
-  extrasOf(stage: PlannedStage): Record<string, unknown>;
   /** Where the stage may pass its words on as they come. */
   takerOf(run: StageRun): StreamTaker | undefined;
-  /** The stage is over. `label`: what of it makes the answer a rougher one. `end`: what it was answered. */
-  ended(run: StageRun, value: StageValue, label: string | undefined, end: CallEnd | undefined): void;
+  /** The stage is over. */
+  ended(run: StageRun, value: StageValue, end: StageEnd): void;
   /** It gave no answer, and has no way out. */
   failed(run: StageRun, failure: Failure, end: CallEnd | undefined): void;
 }
+
+/** How a stage came to its value. */
+export interface StageEnd {
+  /** What of it makes the answer a rougher one. */
+  labels: readonly string[];
+  /** What its route answered, where that was one answer. */
+  call: CallEnd | undefined;
+  /** Of the answers that its value was read from. */
+  bytes: number;
+}
+
+const GIVEN: StageEnd = { labels: [], call: undefined, bytes: 0 };
 
 /** One stage of one request, from its start to its value, or to what stands in for it. */
 export class StageRun {
@@ -28,7 +41,8 @@ export class StageRun {
   readonly #host: StageHost;
   readonly #startedAt: number;
   readonly #dueAt: number;
-  #call: StageCall | undefined;
+  #asking: Asking | undefined;
+  #each: EachRun | undefined;
   /** Another route stands in. */
   isRerouted = false;
   /** Its answer has begun to go to the caller. */
@@ -43,86 +57,137 @@ export class StageRun {
 
   /** `ended` or `failed` may be called before this returns. */
   start(): void {
-    this.#ask(this.stage.settings.route!);
+    const { settings } = this.stage;
+    if (settings.when !== undefined && !this.#holds(settings.when)) {
+      this.#host.ended(this, emptyValue(this.stage), GIVEN);
+    } else if (!this.stage.kind) this.#compute();
+    else if (settings.each !== undefined) this.#askEach(settings.each);
+    else this.#ask(settings.route!);
+  }
+
+  /** A condition that cannot be told, such as of a score that a stage did not give, does not hold. */
+  #holds(when: string): boolean {
+    const { path, x, filling } = this.#host;
+    let cause: string | undefined;
+    try {
+      if (filling.holds(when)) return true;
+    } catch (error) {
+      cause = (error as Error).message.slice(0, 200);
+    }
+    const figures = { when: when.slice(0, 200), ...(cause === undefined ? {} : { cause }) };
+    tell(path, x, this.stage, 'stage-not-run', figures, settingOf(x, this.stage, 'when'));
+    return false;
+  }
+
+  /** It asks nobody: what it gives is made of what others have found. */
+  #compute(): void {
+    const value = compute(this.stage.settings, (name) => this.#host.filling.stage(name));
+    if (value) this.#given(value);
+    else this.#failed(nothingFound(), undefined);
   }
 
   /** Nobody wants it any more. */
   cancel(): void {
     const { path, x } = this.#host;
-    const inner = this.#call?.cancel();
-    if (inner) tellWay(x, this.stage, inner);
+    const inner = this.#asking?.cancel();
+    for (const each of inner ? [inner] : (this.#each?.cancel() ?? [])) tellWay(x, this.stage, each);
     const tookMs = path.deps.clock.mono() - this.#startedAt;
     this.#count(tookMs);
     tell(path, x, this.stage, 'stage-cancelled', { tookMs: Math.round(tookMs) });
   }
 
   resume(): void {
-    this.#call?.resume();
+    this.#asking?.resume();
   }
 
   /** The first of its words go to the caller: it has kept its time. */
   begun(): void {
     this.#firstContentAt = this.#host.path.deps.clock.mono();
+    if (this.#asking) this.#asking.isPassedOn = true;
   }
 
   #ask(route: string): void {
-    const { path, x, filling } = this.#host;
-    const { settings, kind, name } = this.stage;
-    const now = path.deps.clock.mono();
-    if (now >= this.#dueAt) {
-      this.#failed(outOfTime(this.#dueAt - this.#startedAt), undefined);
-      return;
-    }
-    const taker = this.#host.takerOf(this);
-    let ask: StageAsk | NothingToAsk;
-    try {
-      ask = kind!.ask(settings, route, filling, taker !== undefined, this.#host.extrasOf(this.stage));
-    } catch (error) {
-      this.#failed(notFilled(name, error as Error), undefined);
-      return;
-    }
-    if ('value' in ask) {
-      this.#given(ask.value);
-      return;
-    }
-    const asked = ask;
-    this.#call = new StageCall({
-      path,
-      x,
-      ask: asked,
-      fit: kind!.name === 'chat',
-      deadlineAt: this.#dueAt,
-      taker,
-      done: (end) => this.#done(asked, end),
+    this.#asking = new Asking({
+      host: this.#host,
+      stage: this.stage,
+      route,
+      filling: this.#host.filling,
+      startedAt: this.#startedAt,
+      dueAt: this.#dueAt,
+      taker: this.#host.takerOf(this),
+      done: (asked) => this.#done(asked),
     });
-    this.#call.start();
+    this.#asking.start();
   }
 
-  #done(ask: StageAsk, end: CallEnd): void {
+  #done({ value, failure, end }: Asked): void {
     const { x } = this.#host;
-    this.#call = undefined;
-    if (end.inner) {
+    this.#asking = undefined;
+    if (end?.inner) {
       tellWay(x, this.stage, end.inner);
       x.attempts += end.inner.attempts;
     }
-    if (end.failure) {
-      this.#failed(end.failure, end);
+    if (failure) this.#failed(failure, end);
+    else if (end) this.#answered(value, end);
+    else this.#given(value);
+  }
+
+  #askEach(each: string): void {
+    const { filling } = this.#host;
+    let items: readonly StageItem[];
+    try {
+      items = itemsOf(filling, each, 'each');
+    } catch (error) {
+      this.#failed(notFilled(this.stage.name, error as Error), undefined);
       return;
     }
-    // What has gone to the caller was judged on its way.
-    const value =
-      this.#firstContentAt !== undefined
-        ? { text: '' }
-        : this.stage.kind!.read(this.stage.settings, end.body, ask);
-    if (value) this.#answered(value, end);
-    else this.#failed(noAnswer(), end);
+    this.#each = new EachRun({
+      host: this.#host,
+      stage: this.stage,
+      items,
+      filling,
+      startedAt: this.#startedAt,
+      dueAt: this.#dueAt,
+      mayStandIn: (failure) => mayStandIn(this.#host.x, failure),
+      done: (end) => this.#eachDone(end),
+    });
+    this.#each.start();
+  }
+
+  #eachDone({ value, failure, labels, bytes, ...figures }: EachEnd): void {
+    const { path, x } = this.#host;
+    this.#each = undefined;
+    if (failure) {
+      this.#failed(failure, undefined);
+      return;
+    }
+    const tookMs = path.deps.clock.mono() - this.#startedAt;
+    this.#count(tookMs);
+    this.stage.times.observe(tookMs);
+    const { tokensIn, tokensOut, asked, failed } = figures;
+    tell(
+      path,
+      x,
+      this.stage,
+      'stage-answered-each',
+      {
+        tookMs: Math.round(tookMs),
+        ...foundOut(value),
+        asked,
+        ...(failed > 0 ? { failed } : {}),
+        tokensIn,
+        tokensOut,
+      },
+      timeSetting(x, this.stage),
+    );
+    this.#host.ended(this, value, { labels, call: undefined, bytes });
   }
 
   /** Nobody had to be asked. */
   #given(value: StageValue): void {
     const { path, x } = this.#host;
     tell(path, x, this.stage, 'stage-given', foundOut(value));
-    this.#host.ended(this, value, undefined, undefined);
+    this.#host.ended(this, value, GIVEN);
   }
 
   #answered(value: StageValue, end: CallEnd): void {
@@ -140,7 +205,8 @@ export class StageRun {
       timeSetting(x, this.stage),
     );
     const label = this.isRerouted ? 'route' : rung;
-    this.#host.ended(this, value, label, end);
+    const labels = label === undefined ? [] : [label];
+    this.#host.ended(this, value, { labels, call: end, bytes: end.body.length });
   }
 
   #failed(failure: Failure, end: CallEnd | undefined): void {
@@ -180,7 +246,8 @@ export class StageRun {
       this.#count(now - this.#startedAt);
       const skips = onFailure === 'skip';
       tell(path, x, stage, skips ? 'stage-skipped' : 'stage-stood-in', {}, setting);
-      this.#host.ended(this, { text: skips ? '' : onFailure.use }, skips ? 'skip' : 'use', undefined);
+      const value = skips ? emptyValue(stage) : standIn(stage.settings, onFailure.use);
+      this.#host.ended(this, value, { ...GIVEN, labels: [skips ? 'skip' : 'use'] });
       return;
     }
     this.#count(now - this.#startedAt);
@@ -205,19 +272,19 @@ function mayStandIn(x: Exchange, failure: Failure): boolean {
   return status < 500 && status !== 429;
 }
 
-function outOfTime(ms: number): Failure {
+/** What a stage says that was skipped, or not run: there is nothing of what it could have found. */
+function emptyValue({ gives }: PlannedStage): StageValue {
   return {
-    code: 'deadline_exceeded',
-    message: `No time was left of its ${Math.max(0, Math.round(ms))} ms.`,
-    phase: 'before-queue',
+    text: '',
+    ...(gives.has('items') && { items: [] }),
+    ...(gives.has('vectors') && { vectors: [] }),
   };
 }
 
-function notFilled(stage: string, error: Error): Failure {
+function nothingFound(): Failure {
   return {
     code: 'backend_error',
-    message: `What the stage '${stage}' asks could not be put together: ${error.message.slice(0, 300)}`,
+    message: 'None of the stages that it is made of has found anything that it could give.',
     phase: 'before-queue',
-    shouldRetry: false,
   };
 }

@@ -25,7 +25,7 @@ type Part = string | readonly string[];
 export class Template {
   readonly #parts: readonly Part[] | undefined;
   readonly #program: Program;
-  readonly #uses: readonly (readonly string[])[];
+  readonly #uses: Readonly<Record<string, Wanted>>;
 
   /** Throws where the text is no template. */
   constructor(text: string) {
@@ -74,33 +74,37 @@ function range(from: number, to?: number, step = 1): number[] {
   return Array.from({ length }, (_, i) => start + i * step);
 }
 
+/** What is read of a name: all of it, or members of it by name. */
+export type Wanted = true | { [member: string]: Wanted };
+
+/** How far a way into a name is followed: `stages.intent.class`. */
+const WAY_MAX = 3;
+
 /**
- * The names that a template or an expression uses, as the interpreter wants them. `uses`: see `usesOf`; what is not among them is
- * not there, so that nothing large is converted for nothing.
+ * The names that a template or an expression uses, as the interpreter wants them. What is not wanted is not there, so that
+ * nothing large is converted for nothing.
  */
-export function environmentOf(scope: TemplateScope, uses: readonly (readonly string[])[]): Environment {
+export function environmentOf(scope: TemplateScope, uses: Readonly<Record<string, Wanted>>): Environment {
   const environment = new Environment(GLOBALS);
-  const picked: Record<string, unknown> = {};
-  for (const [root, member] of uses) {
-    const value = scope.get(root!);
-    if (member === undefined || !isObject(value)) {
-      picked[root!] = value;
-      continue;
-    }
-    const some = (picked[root!] ??= Object.create(null)) as Record<string, unknown>;
-    some[member] = Object.hasOwn(value, member) ? value[member] : undefined;
+  for (const name in uses) {
+    const value = picked(scope.get(name), uses[name]!);
+    if (value !== undefined) environment.set(name, value);
   }
-  for (const name in picked) if (picked[name] !== undefined) environment.set(name, picked[name]);
   return environment;
 }
 
-/**
- * The names that a program reads, each with the one member that is read of it, where it is always a member whose name stands in
- * the program. A name without a member comes first, as all of it is wanted then.
- */
-export function usesOf(program: unknown): string[][] {
-  const whole = new Set<string>();
-  const members = new Map<string, Set<string>>();
+function picked(value: unknown, wanted: Wanted): unknown {
+  if (wanted === true || !isObject(value)) return value;
+  const some = Object.create(null) as Record<string, unknown>;
+  for (const member in wanted) {
+    if (Object.hasOwn(value, member)) some[member] = picked(value[member], wanted[member]!);
+  }
+  return some;
+}
+
+/** The names that a program reads, and what of them, as far as that stands written in the program. */
+export function usesOf(program: unknown): Record<string, Wanted> {
+  const uses = Object.create(null) as Record<string, Wanted>;
   const walk = (node: unknown): void => {
     if (Array.isArray(node)) {
       for (const each of node) walk(each);
@@ -112,20 +116,24 @@ export function usesOf(program: unknown): string[][] {
     }
     if (!isNode(node)) return;
     const way = wayOf(node);
-    if (way && way.length > 1) {
-      const found = members.get(way[0]!) ?? new Set();
-      members.set(way[0]!, found.add(way[1]!));
-      return;
-    }
-    if (node.type === 'Identifier') whole.add(String(node['value']));
+    if (way) want(uses, way.slice(0, WAY_MAX));
     else for (const value of Object.values(node)) walk(value);
   };
   walk(program);
-  const uses = [...whole].map((name) => [name]);
-  for (const [name, found] of members) {
-    if (!whole.has(name)) for (const member of found) uses.push([name, member]);
-  }
   return uses;
+}
+
+function want(uses: Record<string, Wanted>, way: readonly string[]): void {
+  let at = uses;
+  for (const [depth, name] of way.entries()) {
+    const known = at[name];
+    if (known === true) return;
+    if (depth === way.length - 1) {
+      at[name] = true;
+      return;
+    }
+    at = at[name] = known ?? (Object.create(null) as Record<string, Wanted>);
+  }
 }
 
 /** The parts of a template that does nothing but insert; undefined for any other. */
@@ -140,13 +148,14 @@ function partsOf(program: unknown): Part[] | undefined {
   return parts;
 }
 
-/** `request.text` -> request, text; undefined for what is no name, or is reached by a computed member. */
+/** `request.text`, `stages["intent"].text` -> the names in a row; undefined for what is no name, or is reached by a member that is computed. */
 function wayOf(node: Node): string[] | undefined {
   if (node.type === 'Identifier') return [String(node['value'])];
-  if (node.type !== 'MemberExpression' || node['computed']) return undefined;
-  const way = wayOf(node['object'] as Node);
+  if (node.type !== 'MemberExpression') return undefined;
   const property = node['property'] as Node;
-  return way && property.type === 'Identifier' ? [...way, String(property['value'])] : undefined;
+  if (property.type !== (node['computed'] ? 'StringLiteral' : 'Identifier')) return undefined;
+  const way = wayOf(node['object'] as Node);
+  return way && [...way, String(property['value'])];
 }
 
 /** The text at the end of a way through plain data; undefined where there is something else, which Jinja has to judge. */

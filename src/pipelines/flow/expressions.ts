@@ -1,5 +1,5 @@
 import { Interpreter, parse, tokenize } from '@huggingface/jinja';
-import { environmentOf, type TemplateScope, usesOf } from '../templates.ts';
+import { environmentOf, type TemplateScope, usesOf, type Wanted } from '../templates.ts';
 
 type Program = ReturnType<typeof parse>;
 
@@ -16,7 +16,7 @@ const DEPTH_MAX = 32;
 /** A Jinja expression over what a stage can see, parsed once. The configuration's check has found it to be one expression. */
 export class Expression {
   readonly #statement: Program['body'][number];
-  readonly #uses: readonly (readonly string[])[];
+  readonly #uses: Readonly<Record<string, Wanted>>;
 
   /** Throws where the text is none. */
   constructor(text: string) {
@@ -24,6 +24,11 @@ export class Expression {
     if (program.body.length !== 1) throw new Error('expected one expression');
     this.#statement = program.body[0]!;
     this.#uses = usesOf(program);
+  }
+
+  /** The names that it reads something of. */
+  get roots(): string[] {
+    return Object.keys(this.#uses);
   }
 
   /** What it gives, as plain data; undefined where it speaks of what is not there. Throws where it cannot be told. */
@@ -52,6 +57,7 @@ function plain({ type, value }: RuntimeValue, depth: number): unknown {
     case 'NullValue':
       return value;
     case 'UndefinedValue':
+    case 'FunctionValue': // what a list or a text can do, where a member was meant that is not there
       return undefined;
     case 'ArrayValue':
     case 'TupleValue':

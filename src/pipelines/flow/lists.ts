@@ -1,4 +1,5 @@
 import type { StageItem, StageValue } from '../kinds/contracts.ts';
+import { cosine } from '../kinds/cosine.ts';
 
 /** Lists of several stages made one, and put in order. All of it is bounded by the lists it is given. */
 
@@ -47,20 +48,6 @@ export function rankedByNearness(query: StageValue, of: StageValue): StageItem[]
   if (items.length === 0) return [];
   if (!wanted || vectors.some(({ length }) => length !== wanted.length)) return undefined;
   return bestFirst(items.map((item, i) => ({ ...item, score: cosine(wanted, vectors[i]!) })));
-}
-
-/** From -1 to 1; 0 where one of them is no direction. Both have the same length. */
-export function cosine(a: readonly number[], b: readonly number[]): number {
-  let product = 0;
-  let squareA = 0;
-  let squareB = 0;
-  for (let i = 0; i < a.length; i++) {
-    product += a[i]! * b[i]!;
-    squareA += a[i]! * a[i]!;
-    squareB += b[i]! * b[i]!;
-  }
-  const lengths = Math.sqrt(squareA) * Math.sqrt(squareB);
-  return lengths > 0 && lengths < Number.POSITIVE_INFINITY ? product / lengths : 0;
 }
 
 /** A list as what a stage has found: its text is that of the items, a line each. */

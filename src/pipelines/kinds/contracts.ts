@@ -31,6 +31,8 @@ export interface Filling {
   text(template: string): string;
   /** What an expression gives, as plain data. Throws where it cannot be told. */
   value(expression: string): unknown;
+  /** Whether an expression reads nothing but the caller's request: what is wrong with what it gives is the caller's to mend. */
+  isCallers(expression: string): boolean;
   /** Of a stage that has ended before this one began; undefined where there is none of that name. */
   stage(name: string): StageValue | undefined;
 }
@@ -43,6 +45,15 @@ export interface StageAsk {
   headers?: Readonly<Record<string, string>>;
   /** What it asks about, where that is a list: the answer has something to say of each. */
   items?: readonly StageItem[];
+  /** What its answer is compared with, where the stage has classes with examples. */
+  classes?: ClassCentres;
+}
+
+/** Classes with examples, each as the middle of their vectors. */
+export interface ClassCentres {
+  /** The model that made them, as it names itself. */
+  model: string | undefined;
+  centres: readonly { name: string; vector: readonly number[] }[];
 }
 
 /** There is nothing to ask about, and so this is what the stage gives. */
@@ -51,7 +62,15 @@ export interface NothingToAsk {
 }
 
 /** Why a stage cannot be asked: what it needs is not there, or is too much. The stage has failed by it. */
-export class StageFault extends Error {}
+export class StageFault extends Error {
+  /** The caller's request is to blame. */
+  readonly isCallers: boolean;
+
+  constructor(message: string, isCallers = false) {
+    super(message);
+    this.isCallers = isCallers;
+  }
+}
 
 export interface StageKind {
   name: 'chat' | 'completions' | 'embeddings' | 'tensors';

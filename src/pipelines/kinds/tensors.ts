@@ -55,7 +55,7 @@ interface Asked {
 
 function filledTensor(name: string, tensor: TensorSettings, filling: Filling, asked: Asked): Json {
   if ('texts' in tensor) {
-    const items = itemsOf(filling.value(tensor.texts), `tensors.${name}.texts`);
+    const items = itemsOf(filling, tensor.texts, `tensors.${name}.texts`);
     asked.items ??= items;
     const shape = tensor.shape === 'n' ? [items.length] : [items.length, 1];
     return { datatype: 'BYTES', shape, data: items.map(({ text }) => text) };

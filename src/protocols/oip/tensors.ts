@@ -250,7 +250,7 @@ function bounds(datatype: Datatype): [number, number] {
 }
 
 /** Undefined for datatypes that have no sound form in JSON. */
-function toJson({ datatype, data }: Tensor): unknown[] | undefined {
+export function toJson({ datatype, data }: Tensor): unknown[] | undefined {
   if (datatype === 'FP16' || datatype === 'BF16') return undefined;
   const values: unknown[] = [];
   if (datatype === 'BYTES') {
