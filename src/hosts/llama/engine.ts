@@ -15,6 +15,7 @@ import { badRequest } from '../fault.ts';
 import { Places } from '../places.ts';
 import { grammarSchema } from './json-schema.ts';
 import type { ChatMessage, Sampling, Shape } from './request.ts';
+import { Rounds } from './rounds.ts';
 import { Sequences } from './sequences.ts';
 import { TextCutter } from './text-cutter.ts';
 import { type DrawnToken, drawTokens } from './tokens.ts';
@@ -77,6 +78,7 @@ export class LlamaEngine {
   readonly #model: LlamaModel;
   readonly #wrapper: ChatWrapper;
   readonly #sequences: Sequences;
+  readonly #rounds = new Rounds(BATCH_TOKENS);
   readonly #sequenceCount: number;
   readonly #random: Random;
   readonly #vocabulary: number;
@@ -229,8 +231,12 @@ export class LlamaEngine {
     if (sampling.seed === undefined) await sequence.adaptStateToTokens(prompt.slice(0, end), false);
     else await sequence.clearHistory();
     const known = sequence.nextTokenIndex;
-    for (let at = known; at < end && !gone.aborted; at += BATCH_TOKENS) {
-      await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, Math.min(at + BATCH_TOKENS, end)));
+    for (let at = known; at < end && !gone.aborted; ) {
+      at = await this.#rounds.read(async (tokens) => {
+        const to = Math.min(at + tokens, end);
+        await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, to));
+        return to;
+      });
     }
     return known;
   }
@@ -253,7 +259,7 @@ export class LlamaEngine {
 
     let unspoken: Token[] = []; // Tokens that end in the middle of a character.
     let untold: DrawnToken[] = []; // Tokens whose text is held back.
-    for await (const drawn of draws) {
+    for await (const drawn of this.#rounds.draw(draws)) {
       if (gone.aborted) return summary;
       summary.answerTokens++;
       if (this.#model.isEogToken(drawn.token)) {

@@ -296,6 +296,24 @@ describe('several at once', () => {
     expect(await gaugesOf(host!.address)).toEqual({ waiting: 0, running: 0, cache_used: 0 });
   });
 
+  it('do not hold up one that comes later until they have ended', async () => {
+    const ask = (content: string, max_tokens: number) =>
+      client.chat.completions.create({ model: 'm', messages: [{ role: 'user', content }], max_tokens });
+    // Once around, so that every sequence holds what has to be forgotten first.
+    await Promise.all(Array.from({ length: SEQUENCES }, (_, at) => ask(`What is ${at}?`, 2)));
+    const ended: string[] = [];
+    const long = Array.from({ length: SEQUENCES - 1 }, async (_, at) => {
+      await ask(`Tell me a long story about the number ${at}.`, 120);
+      ended.push('long');
+    });
+    const running = async () => (await gaugesOf(host!.address)).running === SEQUENCES - 1;
+    await eventually('the long ones run', running, BUSY_MS);
+    await ask('And you?', 2);
+    ended.push('short');
+    await Promise.all(long);
+    expect(ended[0]).toBe('short');
+  });
+
   it('a caller that leaves stops its generation, whether it is being read or answered', async () => {
     for (const messages of [LONG, [{ role: 'user', content: 'word '.repeat(CONTEXT / 2) }]]) {
       const leaving = new AbortController();
