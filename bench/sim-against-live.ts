@@ -23,6 +23,7 @@ const { values } = parseArgs({
     rates: { type: 'string', default: '10' },
     fit: { type: 'string' },
     batch: { type: 'string' },
+    step: { type: 'string' },
     backend: { type: 'string' },
     in: { type: 'string', default: '100-400' },
     out: { type: 'string', default: '20-80' },
@@ -99,18 +100,16 @@ function live(rate: number, seed: number): { report: Live; rows: Row[]; samplesF
   return { report: JSON.parse(out) as Live, rows, samplesFile };
 }
 
-/** What was asked, with the answers as long as they really were. */
+/** What was asked, with prompts and answers as long as they really were. */
 function asAnswered(rows: readonly Row[], samplesFile: string): Row[] {
   const samples = readSamples(samplesFile);
   const lengths = new Map(
-    typeof samples === 'string'
-      ? []
-      : samples.map((each: Sample) => [moment(each.timestamp), each.output_length]),
+    typeof samples === 'string' ? [] : samples.map((each: Sample) => [moment(each.timestamp), each]),
   );
-  return rows.map((row) => ({
-    ...row,
-    output_length: lengths.get(moment(row.timestamp)) ?? row.output_length,
-  }));
+  return rows.map((row) => {
+    const { input_length, output_length } = lengths.get(moment(row.timestamp)) ?? row;
+    return { ...row, input_length, output_length };
+  });
 }
 
 /** Stamps are written to the microsecond; a hundredth of a millisecond tells them apart. */
@@ -134,13 +133,15 @@ try {
   let profile: string[] = [];
   if (values.fit !== undefined) {
     const { samplesFile, rows } = live(Number(values.fit), Number(values.seed) + 1000);
-    const batch = values.batch === undefined ? [] : ['--fit-batch', values.batch];
-    const fit = JSON.parse(run('sim', '--fit', samplesFile, ...batch, '--json')) as {
-      profile: { prefillTokensPerSecond: number; decodeTokensPerSecond: number; batchMax: number };
+    const known = [
+      ...(values.batch === undefined ? [] : ['--fit-batch', values.batch]),
+      ...(values.step === undefined ? [] : ['--fit-step', values.step]),
+    ];
+    const fit = JSON.parse(run('sim', '--fit', samplesFile, ...known, '--json')) as {
+      figures: string;
       errors: object;
     };
-    const { prefillTokensPerSecond: prefill, decodeTokensPerSecond: decode, batchMax } = fit.profile;
-    profile = ['--profile', `${values.backend}=prefill:${prefill},decode:${decode},batch:${batchMax}`];
+    profile = ['--profile', `${values.backend}=${fit.figures}`];
     console.log(
       `fitted at ${values.fit}/s on ${rows.length} requests: ${profile[1]}, errors ${JSON.stringify(fit.errors)}`,
     );

@@ -47,6 +47,12 @@ const FIGURES: Record<string, (profile: AcceleratorProfile, value: number) => vo
   decode: (profile, value) => {
     profile.decodeTokensPerSecond = value;
   },
+  'decode-max': (profile, value) => {
+    profile.decodeTokensPerSecondMax = value;
+  },
+  step: (profile, value) => {
+    profile.stepTokensMax = Math.max(1, Math.floor(value));
+  },
   batch: (profile, value) => {
     profile.batchMax = Math.max(1, Math.floor(value));
   },
@@ -55,7 +61,7 @@ const FIGURES: Record<string, (profile: AcceleratorProfile, value: number) => vo
   },
 };
 
-/** `BACKEND=prefill:8000,decode:60,batch:32,kv:100000[,jitter:0.1]`. */
+/** `BACKEND=prefill:8000,decode:60[,decode-max:4000][,step:2048][,batch:32][,kv:100000][,jitter:0.1]`. */
 export function parseProfile(text: string): { backend: string; profile: AcceleratorProfile } {
   const at = text.indexOf('=');
   if (at < 1) throw askedWrongly(`expected BACKEND=prefill:N,decode:N,batch:N,kv:N, got '${text}'`);
@@ -73,9 +79,24 @@ export function parseProfile(text: string): { backend: string; profile: Accelera
     const value = /^\d+(\.\d+)?$/.test(figure) ? Number(figure) : Number.NaN;
     if (name === 'jitter' && value >= 0 && value <= 1) profile.jitter = value;
     else if (Object.hasOwn(FIGURES, name) && value > 0) FIGURES[name]!(profile, value);
-    else throw askedWrongly(`expected prefill, decode, batch, kv or jitter with a number, got '${member}'`);
+    else
+      throw askedWrongly(
+        `expected prefill, decode, decode-max, step, batch, kv or jitter with a number, got '${member}'`,
+      );
   }
   if (profile.prefillTokensPerSecond === 0 || profile.decodeTokensPerSecond === 0)
     throw askedWrongly('a profile needs prefill and decode, tokens a second each');
   return { backend: text.slice(0, at), profile };
+}
+
+/** What parseProfile reads, of what a fit finds. */
+export function profileFigures(profile: AcceleratorProfile): string {
+  const { prefillTokensPerSecond, decodeTokensPerSecond, decodeTokensPerSecondMax, stepTokensMax, batchMax } =
+    profile;
+  return [
+    `prefill:${prefillTokensPerSecond},decode:${decodeTokensPerSecond}`,
+    ...(decodeTokensPerSecondMax === undefined ? [] : [`decode-max:${decodeTokensPerSecondMax}`]),
+    ...(stepTokensMax === undefined ? [] : [`step:${stepTokensMax}`]),
+    `batch:${batchMax}`,
+  ].join(',');
 }

@@ -23,7 +23,7 @@ import {
 } from './command.ts';
 import type { Output } from './output.ts';
 import { formatRun, formatSummaries } from './sim-report.ts';
-import { parseProfile, parseSetting, withSettings } from './sim-settings.ts';
+import { parseProfile, parseSetting, profileFigures, withSettings } from './sim-settings.ts';
 
 const duration = (text: string): number => {
   const ms = parseDuration(text);
@@ -89,6 +89,11 @@ const options = {
     summary: 'Sequences that the measured engine runs together, where that is known.',
     parse: wholeNumber(1, 100_000),
   },
+  fitStep: {
+    value: 'N',
+    summary: 'Tokens that the measured engine computes in one step, where that is known.',
+    parse: wholeNumber(1, 1_000_000),
+  },
   compare: { value: 'FILE', summary: 'Another configuration, side by side; --set does not change it.' },
   repeat: {
     value: 'SEEDS',
@@ -120,7 +125,7 @@ interface Side {
 }
 
 async function sim({ options: asked, common, output }: Call<typeof options>): Promise<number> {
-  if (asked.fit !== undefined) return tellFit(asked.fit, asked.fitBatch, common.json, output);
+  if (asked.fit !== undefined) return tellFit(asked.fit, asked, common.json, output);
   if (asked.load.length === 0 && asked.trace === undefined)
     throw askedWrongly('give a --load, a --trace or both');
   for (const name of ['speed', 'from', 'spread', 'stream'] as const) {
@@ -180,7 +185,7 @@ function rowsOf(file: string, { from = 0, for: forMs, speed = 1, seed = 1 }: Opt
 }
 
 /** Tells the profile with which the simulated accelerator takes the times that were measured. */
-function tellFit(file: string, batch: number | undefined, json: boolean, output: Output): number {
+function tellFit(file: string, { fitBatch, fitStep }: Options, json: boolean, output: Output): number {
   const samples = readSamples(file);
   if (typeof samples === 'string') throw askedWrongly(`--fit: ${samples}`);
   const measured = samples.map((sample) => ({
@@ -190,12 +195,21 @@ function tellFit(file: string, batch: number | undefined, json: boolean, output:
     firstTokenMs: sample.first_token_ms,
     totalMs: sample.total_ms,
   }));
-  const { profile, errors, spread } = fitProfile(measured, batch);
-  const { prefillTokensPerSecond, decodeTokensPerSecond, batchMax } = profile;
+  const { profile, errors, spread } = fitProfile(measured, { batchMax: fitBatch, stepTokensMax: fitStep });
+  const figures = profileFigures(profile);
   if (json) {
+    const {
+      prefillTokensPerSecond,
+      decodeTokensPerSecond,
+      decodeTokensPerSecondMax,
+      stepTokensMax,
+      batchMax,
+    } = profile;
+    const rates = { prefillTokensPerSecond, decodeTokensPerSecond, decodeTokensPerSecondMax };
     output.json({
       requests: samples.length,
-      profile: { prefillTokensPerSecond, decodeTokensPerSecond, batchMax },
+      profile: { ...rates, stepTokensMax, batchMax },
+      figures,
       errors,
       spread,
     });
@@ -203,7 +217,7 @@ function tellFit(file: string, batch: number | undefined, json: boolean, output:
   }
   const percent = (share: number) => `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
   output.print(
-    `--profile BACKEND=prefill:${prefillTokensPerSecond},decode:${decodeTokensPerSecond},batch:${batchMax}\n` +
+    `--profile BACKEND=${figures}\n` +
       `with it the ${samples.length} measured requests take, against what they took: p50 ${percent(errors.p50)}, ` +
       `p90 ${percent(errors.p90)}, p99 ${percent(errors.p99)}`,
   );

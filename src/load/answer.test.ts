@@ -18,7 +18,7 @@ describe('a piece of a stream', () => {
     [
       'usage',
       event({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 9 } }),
-      { token: false, usage: 9 },
+      { token: false, usage: { read: 1, output: 9 } },
     ],
     ['an error', event({ error: { message: 'no' } }), { error: true }],
     ['what is no JSON', Buffer.from('data: {\n\n'), { error: true }],
@@ -30,7 +30,13 @@ describe('a piece of a stream', () => {
 describe('a whole answer', () => {
   it('tells its tokens where it has usage', () => {
     const answer = JSON.stringify({ usage: { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 } });
-    expect(usageTokens([Buffer.from(answer.slice(0, 20)), Buffer.from(answer.slice(20))])).toBe(5);
+    expect(usageTokens([Buffer.from(answer.slice(0, 20)), Buffer.from(answer.slice(20))])).toEqual({
+      read: 3,
+      output: 5,
+    });
+    const cached =
+      '{"usage":{"prompt_tokens":30,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":24}}}';
+    expect(usageTokens([Buffer.from(cached)])).toEqual({ read: 6, output: 5 });
     for (const text of ['{}', 'no "usage"', '{"usage":null}'])
       expect(usageTokens([Buffer.from(text)])).toBeUndefined();
   });

@@ -1,13 +1,20 @@
 import { eventData, readUsage } from '../protocols/openai/events.ts';
 
+/** What an answer's usage says. */
+export interface AnswerTokens {
+  /** Of the prompt, those left out that the engine knew from before. */
+  read: number;
+  output: number;
+}
+
 /** What one event of a stream means to a measurement. */
 export interface Piece {
   /** It carries a part of the answer: words, reasoning, a tool call. */
   token: boolean;
   done: boolean;
   error: boolean;
-  /** Tokens of the answer, where the event tells usage. */
-  usage: number | undefined;
+  /** Where the event tells usage. */
+  usage: AnswerTokens | undefined;
 }
 
 const NOTHING: Piece = { token: false, done: false, error: false, usage: undefined };
@@ -22,16 +29,26 @@ export function readPiece(event: Buffer): Piece {
     token: Array.isArray(value.choices) && value.choices.some(carriesToken),
     done: false,
     error: false,
-    usage: readUsage(value.usage)?.tokensOut,
+    usage: tokensOf(value.usage),
   };
 }
 
-/** Tokens of a whole answer, as its usage says. */
-export function usageTokens(pieces: readonly Buffer[]): number | undefined {
+/** Tokens of a whole answer and its prompt. */
+export function usageTokens(pieces: readonly Buffer[]): AnswerTokens | undefined {
   if (pieces.length === 0) return undefined;
   const text = Buffer.concat(pieces).toString('utf8');
   if (!text.includes('"usage"')) return undefined;
-  return readUsage(parse(text)?.usage)?.tokensOut;
+  return tokensOf(parse(text)?.['usage']);
+}
+
+function tokensOf(value: unknown): AnswerTokens | undefined {
+  const usage = readUsage(value);
+  if (!usage) return undefined;
+  const details = (value as { prompt_tokens_details?: { cached_tokens?: unknown } | null })
+    .prompt_tokens_details;
+  const cached = Number(details?.cached_tokens ?? 0);
+  const read = usage.tokensIn - cached;
+  return { read: read >= 0 ? read : usage.tokensIn, output: usage.tokensOut };
 }
 
 function parse(text: string): Record<string, unknown> | undefined {

@@ -17,6 +17,8 @@ export interface Outcome {
   degraded: string | undefined;
   /** Tokens of the answer: as its usage says, else pieces with content. */
   outputTokens: number;
+  /** Tokens of the prompt that the engine read, where the answer's usage says it: those left out that it knew from before. */
+  readTokens?: number | undefined;
 }
 
 /** Hears of a request as it goes; at most one `onEnd`, which is the last call. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { TimerHandle, Timers } from '../kernel/timers.ts';
-import type { LoadRequest, Sender } from './contracts.ts';
+import type { LoadRequest, Outcome, Sender } from './contracts.ts';
 import { Recorder, type Tally } from './recorder.ts';
 import type { Sample } from './samples.ts';
 import type { Intended } from './schedule.ts';
@@ -202,18 +202,17 @@ export class Run {
     if (flight.counted) {
       this.#lastEndAt = this.#clock.mono();
       this.#recorder.end({ ...flight, endedAt: this.#lastEndAt }, outcome);
-      if (outcome.failure === undefined)
-        this.#settings.onSample?.(this.#sample(flight, outcome.outputTokens));
+      if (outcome.failure === undefined) this.#settings.onSample?.(this.#sample(flight, outcome));
     }
     if (this.#settings.concurrency !== undefined) this.#sendNext();
     this.#settle();
   }
 
-  #sample({ intendedAt, firstTokenAt, promptTokens }: Flight, outputTokens: number): Sample {
+  #sample({ intendedAt, firstTokenAt, promptTokens }: Flight, { readTokens, outputTokens }: Outcome): Sample {
     const ms = (value: number) => Math.round(value * 1000) / 1000;
     return {
       timestamp: ms(intendedAt - this.#startAt - this.#settings.warmupMs),
-      input_length: promptTokens,
+      input_length: readTokens ?? promptTokens,
       output_length: outputTokens,
       stream: firstTokenAt !== undefined,
       ...(firstTokenAt !== undefined && { first_token_ms: ms(firstTokenAt - intendedAt) }),

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 export interface Sample {
   /** After the start of the count. */
   timestamp: number;
+  /** What the engine read, where its usage says it; else what was asked for. */
   input_length: number;
   output_length: number;
   stream: boolean;

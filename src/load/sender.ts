@@ -1,6 +1,6 @@
 import { Client, type Dispatcher } from 'undici';
 import { EventSplitter } from '../protocols/openai/event-splitter.ts';
-import { readPiece, usageTokens } from './answer.ts';
+import { type AnswerTokens, readPiece, usageTokens } from './answer.ts';
 import type { LoadRequest, Outcome, Sender, Watch } from './contracts.ts';
 
 export interface SenderSettings {
@@ -85,7 +85,7 @@ class SentRequest implements Dispatcher.DispatchHandler {
   #pieces: Buffer[] = [];
   #kept = 0;
   #tokens = 0;
-  #usage: number | undefined;
+  #usage: AnswerTokens | undefined;
   #done = false;
   #errorEvent = false;
 
@@ -168,7 +168,8 @@ class SentRequest implements Dispatcher.DispatchHandler {
       status: this.#status,
       failure,
       degraded: this.#degraded,
-      outputTokens: usage ?? this.#tokens,
+      outputTokens: usage?.output ?? this.#tokens,
+      readTokens: usage?.read,
     };
     this.#watch.onEnd(outcome);
   }

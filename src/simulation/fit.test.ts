@@ -51,7 +51,7 @@ const p99 = (values: Measured[]) =>
   values.map(({ totalMs }) => totalMs).sort((a, b) => a - b)[Math.floor(0.99 * values.length)]!;
 
 describe('a fit', () => {
-  const { profile, errors } = fitProfile(measure(TRUTH, 1.2, 300, 1), undefined);
+  const { profile, errors } = fitProfile(measure(TRUTH, 1.2, 300, 1));
 
   it('finds the rates and the batch of what was measured at one load', () => {
     expect(profile.batchMax).toBe(4);
@@ -67,6 +67,15 @@ describe('a fit', () => {
   });
 
   it('keeps to the batch that is known', () => {
-    expect(fitProfile(measure(TRUTH, 0.5, 60, 3), 4).profile.batchMax).toBe(4);
+    expect(fitProfile(measure(TRUTH, 0.5, 60, 3), { batchMax: 4 }).profile.batchMax).toBe(4);
+  });
+
+  it('finds an engine that batches in vain, in small steps', () => {
+    const slow = { ...TRUTH, prefillTokensPerSecond: 180, decodeTokensPerSecond: 60, jitter: 0.05 };
+    const truth = { ...slow, decodeTokensPerSecondMax: 70, stepTokensMax: 32 };
+    const found = fitProfile(measure(truth, 0.3, 200, 5), { batchMax: 4 }).profile;
+    expect(found.stepTokensMax).toBe(32);
+    expect(Math.abs(found.prefillTokensPerSecond / 180 - 1)).toBeLessThan(0.05);
+    expect(Math.abs(found.decodeTokensPerSecondMax! / 70 - 1)).toBeLessThan(0.1);
   });
 });

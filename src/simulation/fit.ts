@@ -28,28 +28,63 @@ const ROUNDS = 40;
 const REQUESTS_MAX = 2000;
 const KV_TOKENS_MAX = 1e9;
 
+/** Sizes of steps that are tried where nobody says how large they are. */
+const STEPS = [512, 256, 128, 64, 32];
+/** A closer fit by less than this, and by less than this share, is none: what was not told stays at its default. */
+const CLOSER = 0.002;
+const CLOSER_SHARE = 0.01;
+
+export interface Known {
+  /** Sequences that the engine runs together. */
+  batchMax?: number | undefined;
+  /** Tokens that it computes in one step. */
+  stepTokensMax?: number | undefined;
+}
+
+/** A point of the search: logarithms of the rates, the last of them only where it is a rate of its own. */
+type Point = number[];
+
+interface Found {
+  at: Point;
+  batchMax: number;
+  stepTokensMax: number | undefined;
+  error: number;
+}
+
 /**
  * Finds the profile with which the simulated accelerator takes the times that were measured: the same requests are put to
- * it at the same moments, and the rates are moved until the logarithms of the times differ least.
- * Method: the simplex search of Nelder and Mead (1965) over the logarithms of the two rates, for each size of batch.
+ * it at the same moments, and the rates are moved until the logarithms of the times differ least. First the rates of
+ * prompts and of one answer, for each size of batch; then, with that size, the rate of many answers too, for each size of
+ * step.
+ * Method: the simplex search of Nelder and Mead (1965) over the logarithms of the rates.
  */
-export function fitProfile(measured: readonly Measured[], batchMax: number | undefined): Fit {
+export function fitProfile(measured: readonly Measured[], known: Known = {}): Fit {
   const some = measured.slice(0, REQUESTS_MAX);
-  const start = firstGuess(some);
-  let best: { at: [number, number]; batch: number; error: number } | undefined;
-  for (const batch of batchMax === undefined ? BATCHES : [batchMax]) {
-    const { at, error } = simplex((point) => errorOf(some, profileOf(point, batch)), best?.at ?? start);
-    // A larger batch that explains no more is no better: what never fills it tells nothing of its size.
-    if (!best || error < best.error * 0.99) best = { at, batch, error };
+  let best: Found | undefined;
+  const search = (start: Point, batchMax: number, stepTokensMax: number | undefined) => {
+    const found = simplex((point) => errorOf(some, profileOf(point, batchMax, stepTokensMax)), start);
+    if (!best || found.error < Math.min(best.error - CLOSER, best.error * (1 - CLOSER_SHARE)))
+      best = { ...found, batchMax, stepTokensMax };
+  };
+  // A larger batch that explains no more is no better: what never fills it tells nothing of its size.
+  for (const batchMax of known.batchMax === undefined ? BATCHES : [known.batchMax])
+    search(best?.at ?? firstGuess(some), batchMax, known.stepTokensMax);
+  const steps = known.stepTokensMax === undefined ? [undefined, ...STEPS] : [known.stepTokensMax];
+  for (const stepTokensMax of steps) {
+    const [prefill, decode, decodeMax = prefill] = best!.at as [number, number, number?];
+    search([prefill, decode, decodeMax], best!.batchMax, stepTokensMax);
   }
-  const profile = rounded(profileOf(best!.at, best!.batch));
+  const profile = rounded(profileOf(best!.at, best!.batchMax, best!.stepTokensMax));
   return { profile, errors: percentileErrors(some, profile), spread: best!.error };
 }
 
-function profileOf([prefill, decode]: [number, number], batchMax: number): AcceleratorProfile {
+function profileOf(at: Point, batchMax: number, stepTokensMax: number | undefined): AcceleratorProfile {
+  const [prefill, decode, decodeMax] = at as [number, number, number?];
   return {
     prefillTokensPerSecond: Math.exp(prefill),
     decodeTokensPerSecond: Math.exp(decode),
+    decodeTokensPerSecondMax: decodeMax === undefined ? undefined : Math.exp(decodeMax),
+    stepTokensMax,
     batchMax,
     kvTokensMax: KV_TOKENS_MAX,
     coldStart: 0,
@@ -61,15 +96,17 @@ function profileOf([prefill, decode]: [number, number], batchMax: number): Accel
 /** Three digits are all that a measurement is worth. */
 function rounded(profile: AcceleratorProfile): AcceleratorProfile {
   const short = (value: number) => Number(value.toPrecision(3));
+  const { prefillTokensPerSecond, decodeTokensPerSecond, decodeTokensPerSecondMax } = profile;
   return {
     ...profile,
-    prefillTokensPerSecond: short(profile.prefillTokensPerSecond),
-    decodeTokensPerSecond: short(profile.decodeTokensPerSecond),
+    prefillTokensPerSecond: short(prefillTokensPerSecond),
+    decodeTokensPerSecond: short(decodeTokensPerSecond),
+    decodeTokensPerSecondMax: decodeTokensPerSecondMax && short(decodeTokensPerSecondMax),
   };
 }
 
 /** As if each had been alone, a third of its time for the prompt: the search begins there. */
-function firstGuess(measured: readonly Measured[]): [number, number] {
+function firstGuess(measured: readonly Measured[]): Point {
   let prompt = 0;
   let output = 0;
   let ms = 0;
@@ -141,31 +178,31 @@ function percentileErrors(measured: readonly Measured[], profile: AcceleratorPro
   return { p50: error(0.5), p90: error(0.9), p99: error(0.99) };
 }
 
-type Point = [number, number];
-
 /** The point of least error near `start`, with Nelder and Mead's own coefficients (1, 2, 1/2, 1/2). */
 function simplex(errorAt: (point: Point) => number, start: Point): { at: Point; error: number } {
   const vertex = (at: Point) => ({ at, error: errorAt(at) });
-  const corners = [vertex(start), vertex([start[0] + 1, start[1]]), vertex([start[0], start[1] + 1])];
-  for (let round = 0; round < ROUNDS; round++) {
+  const corners = [vertex(start)];
+  for (const along of start.keys())
+    corners.push(vertex(start.map((each, i) => (i === along ? each + 1 : each))));
+  const last = start.length;
+  for (let round = 0; round < ROUNDS * (last - 1); round++) {
     corners.sort((a, b) => a.error - b.error);
-    const [best, middle, worst] = corners as [(typeof corners)[0], (typeof corners)[0], (typeof corners)[0]];
-    const centre: Point = [(best.at[0] + middle.at[0]) / 2, (best.at[1] + middle.at[1]) / 2];
-    const along = (by: number) =>
-      vertex([centre[0] + by * (worst.at[0] - centre[0]), centre[1] + by * (worst.at[1] - centre[1])]);
+    const [best, second, worst] = [corners[0]!, corners[last - 1]!, corners[last]!];
+    const centre = start.map((_, i) =>
+      corners.slice(0, last).reduce((sum, { at }) => sum + at[i]! / last, 0),
+    );
+    const along = (by: number) => vertex(centre.map((each, i) => each + by * (worst.at[i]! - each)));
     const reflected = along(-1);
     if (reflected.error < best.error) {
       const expanded = along(-2);
-      corners[2] = expanded.error < reflected.error ? expanded : reflected;
-    } else if (reflected.error < middle.error) corners[2] = reflected;
+      corners[last] = expanded.error < reflected.error ? expanded : reflected;
+    } else if (reflected.error < second.error) corners[last] = reflected;
     else {
       const contracted = along(0.5);
-      if (contracted.error < worst.error) corners[2] = contracted;
+      if (contracted.error < worst.error) corners[last] = contracted;
       else {
-        for (const i of [1, 2]) {
-          const { at } = corners[i]!;
-          corners[i] = vertex([(at[0] + best.at[0]) / 2, (at[1] + best.at[1]) / 2]);
-        }
+        for (let i = 1; i <= last; i++)
+          corners[i] = vertex(corners[i]!.at.map((each, k) => (each + best.at[k]!) / 2));
       }
     }
   }

@@ -185,6 +185,16 @@ const sim = z.strictObject({
         .default(8000)
         .describe('Of prompts, all sequences together.'),
       decodeTokensPerSecond: z.number().positive().default(60).describe('Of one sequence alone.'),
+      decodeTokensPerSecondMax: z
+        .number()
+        .positive()
+        .optional()
+        .describe(
+          'Of so many sequences that one more brings nothing: each further one adds the time of a token at this rate to a step. Default: `prefillTokensPerSecond`.',
+        ),
+      stepTokensMax: whole(1)
+        .default(2048)
+        .describe('Tokens computed in one step, of prompts and of answers; longer prompts are cut.'),
       batchMax: whole(1).default(32).describe('Sequences that run together; others wait.'),
       kvTokensMax: whole(1).default(100_000).describe('Tokens of all running sequences together.'),
       coldStart: duration.prefault('0ms').describe('From the start of the host to its first answer.'),

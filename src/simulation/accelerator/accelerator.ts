@@ -222,7 +222,7 @@ export class Accelerator {
   #plan(): boolean {
     this.#admit();
     const decodes = this.#decoding.length;
-    let left = Math.max(1, STEP_TOKENS_MAX - decodes);
+    let left = Math.max(1, (this.#profile.stepTokensMax ?? STEP_TOKENS_MAX) - decodes);
     let prefillTokens = 0;
     for (const sequence of this.#reading) {
       const share = Math.min(left, sequence.job.promptTokens - sequence.prompted);

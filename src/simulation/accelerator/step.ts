@@ -3,6 +3,10 @@ export interface AcceleratorProfile {
   prefillTokensPerSecond: number;
   /** Of one sequence alone. */
   decodeTokensPerSecond: number;
+  /** Of so many sequences that one more brings nothing; as fast as prompts are read, unless it is said. */
+  decodeTokensPerSecondMax?: number | undefined;
+  /** Tokens of one step at most; STEP_TOKENS_MAX unless it is said. */
+  stepTokensMax?: number | undefined;
   /** Sequences that run together. */
   batchMax: number;
   /** Tokens that the running sequences may hold together, prompts and answers. */
@@ -15,19 +19,21 @@ export interface AcceleratorProfile {
   faults: { errorRate: number; resetRate: number; stallRate: number };
 }
 
-/** Tokens that one step takes at most, those of decoding sequences first; prompts are cut to fit in what is left. */
+/** Tokens that one step takes, those of decoding sequences first; prompts are cut to fit in what is left. */
 export const STEP_TOKENS_MAX = 2048;
 
 /**
  * Milliseconds of one step that takes `prefillTokens` of prompts and one token each of `decodes` sequences.
  *
- * Formula: a step with a decoding sequence reads all weights once, which takes 1/D seconds; every further token, of a
- * prompt or of another sequence, adds the arithmetic of one token, 1/P seconds. So a prompt alone runs at P tokens a
- * second, a sequence alone at D, and a batch of b sequences at b / (1/D + (b-1)/P).
+ * Formula: a step with a decoding sequence reads all weights once, which takes 1/D seconds; every further sequence adds its
+ * own arithmetic, 1/M seconds, and every token of a prompt 1/P seconds. So a prompt alone runs at P tokens a second, a
+ * sequence alone at D, and a batch of b sequences at b / (1/D + (b-1)/M), which is M where b is large.
  * Source: see README.md.
  */
 export function stepMs(profile: AcceleratorProfile, prefillTokens: number, decodes: number): number {
-  const weights = decodes > 0 ? 1 / profile.decodeTokensPerSecond : 0;
-  const arithmetic = (prefillTokens + Math.max(0, decodes - 1)) / profile.prefillTokensPerSecond;
+  const { prefillTokensPerSecond, decodeTokensPerSecond, decodeTokensPerSecondMax } = profile;
+  const weights = decodes > 0 ? 1 / decodeTokensPerSecond : 0;
+  const timesPrefill = prefillTokensPerSecond / (decodeTokensPerSecondMax ?? prefillTokensPerSecond);
+  const arithmetic = (prefillTokens + Math.max(0, decodes - 1) * timesPrefill) / prefillTokensPerSecond;
   return (weights + arithmetic) * 1000;
 }
