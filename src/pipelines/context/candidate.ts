@@ -1,6 +1,6 @@
 import type { Change, Message, Transcript } from './transcript.ts';
 import { changed } from './transcript.ts';
-import type { Turns, Unit } from './turns.ts';
+import type { Turns } from './turns.ts';
 
 /** What of a transcript may be sent: all of it but some units, a summary in their place, a text made shorter. */
 export interface Candidate {
@@ -13,10 +13,13 @@ export interface Candidate {
 }
 
 /** The places of the messages that a candidate keeps, in order. */
-export function keptOf(transcript: Transcript, { order }: Turns, { out }: Candidate): number[] {
-  const left = new Set<number>();
-  for (let at = 0; at < out; at++) for (const index of order[at]!) left.add(index);
-  return transcript.messages.flatMap((_, index) => (left.has(index) ? [] : [index]));
+export function keptOf({ messages }: Transcript, { placeOf }: Turns, { out }: Candidate): number[] {
+  const kept: number[] = [];
+  for (let at = 0; at < messages.length; at++) {
+    const place = placeOf[at];
+    if (place === undefined || place >= out) kept.push(at);
+  }
+  return kept;
 }
 
 /** What is put before a summary, so that a model knows what it reads. */
@@ -49,9 +52,4 @@ export function messagesOf(transcript: Transcript, turns: Turns, candidate: Cand
   const kept = keptOf(transcript, turns, candidate);
   const changes = changesOf(transcript, turns, kept, candidate);
   return kept.map((index) => changed(transcript.messages[index]!.value, changes.get(index)));
-}
-
-/** Bytes that each unit takes of the body. */
-export function bytesOf({ messages }: Transcript, unit: Unit): number {
-  return unit.reduce((sum, at) => sum + messages[at]!.end - messages[at]!.start, 0);
 }

@@ -6,11 +6,33 @@ export const CUT_MARK = '\n[...]\n';
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** The last place at or before `at` that is not inside a character as people see it. */
+/** How far around a place its character is looked for; a longer one is looked for in the whole text. */
+const NEAR = 4096;
+
+/** The character, as people see it, that the UTF-16 unit at `at` belongs to: where it begins and ends. */
+export function characterAt(text: string, at: number): { start: number; end: number } {
+  // A character begins at a letter of ASCII, whatever is before it: what is before cannot change what comes after.
+  let from = at;
+  while (from > 0 && at - from < NEAR && !isPlain(text.charCodeAt(from))) from--;
+  const near = isPlain(text.charCodeAt(from)) || from === 0;
+  const to = Math.min(text.length, at + NEAR);
+  const found = find(text.slice(near ? from : 0, to), near ? from : 0, at);
+  return found.end < to || to === text.length ? found : find(text, 0, at);
+}
+
+function isPlain(unit: number): boolean {
+  return (unit >= 0x30 && unit <= 0x39) || (unit >= 0x41 && unit <= 0x5a) || (unit >= 0x61 && unit <= 0x7a);
+}
+
+function find(part: string, from: number, at: number): { start: number; end: number } {
+  const { index, segment } = graphemes.segment(part).containing(at - from)!;
+  return { start: from + index, end: from + index + segment.length };
+}
+
+/** The last place at or before `at` that is not inside a character. */
 export function boundaryAt(text: string, at: number): number {
   if (at <= 0) return 0;
-  if (at >= text.length) return text.length;
-  return graphemes.segment(text).containing(at)!.index;
+  return at >= text.length ? text.length : characterAt(text, at).start;
 }
 
 /** About `length` UTF-16 units of a text, never more: its beginning and its end, whole characters, and a mark between. */
@@ -18,23 +40,22 @@ export function cutText(text: string, length: number): string {
   if (length >= text.length) return text;
   const head = boundaryAt(text, Math.ceil(length / 2));
   const tailFrom = text.length - Math.floor(length / 2);
-  let tail = boundaryAt(text, tailFrom);
-  if (tail < tailFrom) tail += graphemes.segment(text).containing(tail)!.segment.length;
+  const begins = boundaryAt(text, tailFrom);
+  const tail = begins < tailFrom ? characterAt(text, tailFrom).end : begins;
   return text.slice(0, head) + CUT_MARK + text.slice(tail);
 }
 
 /** The longest text that may be cut: of the user's messages in the last turn. */
 export function longestText(
   { messages }: Transcript,
-  { system, order }: Turns,
+  { placeOf }: Turns,
 ): { message: number; part: number; text: string } | undefined {
-  const elsewhere = new Set([...system, ...order.flat()]);
   let longest: { message: number; part: number; text: string } | undefined;
   const lastTurn = messages.findLastIndex(
     ({ role }, at) => role === 'user' && messages[at - 1]?.role !== 'user',
   );
   for (const [message, { role, value, pinned }] of messages.entries()) {
-    if (message < lastTurn || role !== 'user' || pinned || elsewhere.has(message)) continue;
+    if (message < lastTurn || role !== 'user' || pinned || placeOf[message] !== undefined) continue;
     for (const [part, { text }] of partsOf(value).entries()) {
       if (typeof text === 'string' && text.length > (longest?.text.length ?? 0))
         longest = { message, part, text };

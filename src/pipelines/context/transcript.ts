@@ -51,13 +51,28 @@ export function readTranscript(body: Buffer): Transcript | undefined {
   return { body, messages, list: { start: list.start, end: list.end }, rest };
 }
 
-function readMessage(value: unknown, start: number, end: number): Message | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-  const { [OWN_MEMBER]: own, ...said } = value as Record<string, unknown>;
-  if (typeof said.role !== 'string') return undefined;
+function readMessage(sent: unknown, start: number, end: number): Message | undefined {
+  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) return undefined;
+  let value = sent as Record<string, unknown>;
+  const { role, [OWN_MEMBER]: own } = value;
+  if (typeof role !== 'string') return undefined;
   const pinned = typeof own === 'object' && own !== null && (own as { pinned?: unknown }).pinned === true;
-  return { role: said.role, value: said, start, end, pinned };
+  if (Object.hasOwn(value, OWN_MEMBER)) {
+    value = { ...value };
+    delete value[OWN_MEMBER];
+  }
+  return { role, value, start, end, pinned };
 }
+
+/** What a message counts for before it is counted, in characters: its texts, calls of tools, and what is put around it. */
+export function weightOf({ value, start, end }: Message): number {
+  const { content, tool_calls: calls } = value;
+  if (typeof content === 'string' && calls == null) return AROUND_CHARACTERS + content.length;
+  if (!Array.isArray(content)) return AROUND_CHARACTERS + end - start;
+  return AROUND_CHARACTERS + textsOf(value).reduce((sum, text) => sum + text.length, 0);
+}
+
+const AROUND_CHARACTERS = 20;
 
 /** One part of a message, as OpenAI has them. */
 export interface Part {

@@ -13,6 +13,8 @@ export interface Turns {
   middle: number;
   /** Turns there are. */
   count: number;
+  /** The place in `order` of the unit that each message is of; undefined for what is never left out. */
+  placeOf: readonly (number | undefined)[];
 }
 
 export interface Keep {
@@ -51,12 +53,10 @@ export function turnsOf(messages: readonly Message[], keep: Keep): Turns {
   const middle = turns.slice(firstEnd, lastStart).filter((turn) => turn !== last && loose(turn));
   const late = turns.slice(lastStart, -1).filter(loose);
   const early = turns.slice(0, firstEnd).filter(loose).reverse();
-  return {
-    system,
-    order: [...middle, ...late, ...early, ...(last ? roundsOf(messages, last) : [])],
-    middle: middle.length,
-    count: turns.length,
-  };
+  const order = [...middle, ...late, ...early, ...(last ? roundsOf(messages, last) : [])];
+  const placeOf: (number | undefined)[] = new Array(messages.length).fill(undefined);
+  for (const [place, unit] of order.entries()) for (const at of unit) placeOf[at] = place;
+  return { system, order, middle: middle.length, count: turns.length, placeOf };
 }
 
 /** Turns between which a tool call and its result lie become one. */
@@ -91,25 +91,27 @@ function roundsOf(messages: readonly Message[], turn: Unit): Unit[] {
     else if (role === 'tool' || role === 'function') rounds.at(-1)?.push(at);
     else if (rounds.length > 0) rounds.push([]); // what is said between rounds stays
   }
-  const whole = rounds.filter((round) => round.length > 0 && isRound(messages, round, turn));
+  const results = new Map<unknown, number>();
+  for (const at of turn) {
+    const { tool_call_id: id } = messages[at]!.value;
+    results.set(id, (results.get(id) ?? 0) + 1);
+  }
+  const whole = rounds.filter((round) => round.length > 0 && isRound(messages, round, results));
   return whole.slice(0, -1).filter((round) => !round.some((at) => messages[at]!.pinned));
 }
 
-/** Every result in it is of a call in it, every call has one there, and none elsewhere in the turn. */
-function isRound(messages: readonly Message[], round: Unit, turn: Unit): boolean {
+/** Every result in it is of a call in it, and every call has one there, and none elsewhere in the turn. */
+function isRound(messages: readonly Message[], round: Unit, results: ReadonlyMap<unknown, number>): boolean {
   const { value } = messages[round[0]!]!;
-  const calls = callIds(value);
-  const results = round.slice(1).map((at) => messages[at]!.value.tool_call_id);
-  if (calls.length === 0) return value.function_call != null && round.length === 2;
-  const elsewhere = turn.some((at) => {
+  const calls = new Set<unknown>(callIds(value));
+  if (calls.size === 0) return value.function_call != null && round.length === 2;
+  const answered = new Set<unknown>();
+  for (const at of round.slice(1)) {
     const { tool_call_id: id } = messages[at]!.value;
-    return !round.includes(at) && calls.includes(id as string);
-  });
-  return (
-    !elsewhere &&
-    results.every((id) => calls.includes(id as string)) &&
-    calls.every((id) => results.includes(id))
-  );
+    if (!calls.has(id) || results.get(id) !== 1) return false;
+    answered.add(id);
+  }
+  return answered.size === calls.size;
 }
 
 export function callIds({ tool_calls: calls }: Message['value']): string[] {
