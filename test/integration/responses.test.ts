@@ -93,7 +93,8 @@ describe('responses by the official package, over two workers', () => {
     const first = streamed
       ? await openai.responses.stream(body).finalResponse()
       : await openai.responses.create(body);
-    const calls = first.output.filter((item) => item.type === 'function_call');
+    const output: OpenAI.Responses.ResponseOutputItem[] = first.output;
+    const calls = output.filter((item) => item.type === 'function_call');
     expect(calls.map(({ call_id, arguments: words }) => [call_id, JSON.parse(words).city])).toEqual([
       ['call_A', 'Paris'],
       ['call_B', 'Köln "am" Rhein'],

@@ -39,6 +39,9 @@ export class ResponseCaller implements Caller {
   #usage: Json | undefined;
   #finish: unknown;
   #failed = false;
+  /** The turn is being kept: the end of the answer waits for it. */
+  #keeping = false;
+  #whenAnswered: (() => void) | undefined;
 
   constructor(x: Exchange, turn: Turn, body: Buffer) {
     this.#x = x;
@@ -50,6 +53,12 @@ export class ResponseCaller implements Caller {
     this.onGone = this.#caller.onGone;
     this.#caller.onGone = () => this.onGone?.();
     this.#caller.onDrain = () => this.onDrain?.();
+  }
+
+  /** Runs when the caller has the whole answer: at once, save where it waits to be kept. */
+  whenAnswered(run: () => void): void {
+    if (this.#keeping) this.#whenAnswered = run;
+    else run();
   }
 
   get terms(): InnerTerms | undefined {
@@ -148,7 +157,7 @@ export class ResponseCaller implements Caller {
     this.#usage = usageOf(document['usage']);
     this.#events = '';
     const headers = asJson(this.#headers);
-    this.#turn.keep(this.#end(), (object, failure) => {
+    this.#keep(this.#end(), (object, failure) => {
       if (failure) this.#refuse(failure);
       else this.#caller.respond(200, headers, JSON.stringify(object));
     });
@@ -173,13 +182,26 @@ export class ResponseCaller implements Caller {
   #complete(): void {
     const end = this.#end();
     this.#flush();
-    this.#turn.keep(end, (object, failure) => {
+    this.#keep(end, (object, failure) => {
       if (failure) {
         const { code, message } = failure;
         this.#tell('response.failed', { ...end, status: 'failed', error: { code, message } });
       } else this.#emit(`response.${end.status}`, { response: object });
       this.#flush();
       this.#caller.end();
+    });
+  }
+
+  #keep(end: ResponseEnd, done: (object: Json, failure: Failure | undefined) => void): void {
+    this.#keeping = true;
+    this.#turn.keep(end, (object, failure) => {
+      this.#keeping = false;
+      if (failure) {
+        this.#x.outcome = outcomeOf(failure);
+        this.#x.failure = failure;
+      }
+      done(object, failure);
+      this.#whenAnswered?.();
     });
   }
 
@@ -200,7 +222,7 @@ export class ResponseCaller implements Caller {
       usage: this.#usage,
       error: { code, message },
     };
-    this.#turn.keep(end, () => {
+    this.#keep(end, () => {
       this.#tell('response.failed', end);
       this.#flush();
       this.#caller.end();
@@ -231,6 +253,11 @@ export class ResponseCaller implements Caller {
     this.#events = '';
     return this.#caller.write(events);
   }
+}
+
+/** A turn that could not be kept is told as one that was not answered. */
+function outcomeOf({ code }: Failure): 'refused' | 'invalid' {
+  return ERRORS[code].status === 503 ? 'refused' : 'invalid';
 }
 
 function parse(text: string): Json | undefined {

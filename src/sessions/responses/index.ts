@@ -259,7 +259,14 @@ export class Responses {
       line: before.line,
       tell: (draft) => this.#tell(path, draft),
     });
-    x.caller = new ResponseCaller(x, turn, body);
+    const responding = new ResponseCaller(x, turn, body);
+    x.caller = responding;
+    // Who asks from within is told that it is over when the answer has been given, as ever.
+    const { terms } = x;
+    if (terms?.onOver) {
+      const { onOver } = terms;
+      x.terms = { ...terms, onOver: () => responding.whenAnswered(() => onOver(x)) };
+    }
     x.fits = request.truncation !== 'disabled';
     const call: OpenaiCall = {
       protocol: 'openai',
