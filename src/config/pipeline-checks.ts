@@ -84,7 +84,7 @@ function checkEnd(pipeline: string, stages: Stages, path: Path, findings: Findin
   const before = new Set(Object.values(stages).flatMap((stage) => stage.after));
   const last = Object.keys(stages).filter((name) => !before.has(name));
   if (last.length === 1) {
-    checkText(last[0]!, stages, path, findings);
+    tellEnd(last[0]!, stages, path, findings);
     return;
   }
   const message =
@@ -99,12 +99,16 @@ function checkEnd(pipeline: string, stages: Stages, path: Path, findings: Findin
   });
 }
 
-/** What callers are given is a text. */
-function checkText(last: string, stages: Stages, path: Path, findings: Findings): void {
-  if (membersOf(last, stages).has('text')) return;
-  const message = `the last stage "${last}" gives vectors and no text, so that there is no answer for the caller`;
-  const hint = 'let a stage with a text come after it, or give it classes';
-  findings.fault('contradiction', [...path, last], message, { at: 'key', hint });
+/** Says aloud what callers may not expect of the last stage. */
+function tellEnd(last: string, stages: Stages, path: Path, findings: Findings): void {
+  const note = (message: string) =>
+    findings.notices.push({ code: 'looks-wrong', path: [...path, last], message });
+  if (!membersOf(last, stages).has('text')) {
+    note('the last stage gives vectors and no text: the pipeline answers on /v1/embeddings alone');
+  }
+  if (stages[last]!.when !== undefined) {
+    note('where the condition of the last stage does not hold, the answer is empty: see `first`');
+  }
 }
 
 function checkBudgets({ deadline, stages }: PipelineSettings, path: Path, findings: Findings): void {

@@ -34,6 +34,9 @@ const ASKED: Readonly<Record<StageSort, readonly Key[]>> = {
   rank: [],
 };
 
+/** Examples of all classes of a stage. */
+const EXAMPLES_MAX = 2048;
+
 /** Members of a request that the gateway says itself, or that would make an answer of another shape. */
 const SAID = [
   'model',
@@ -121,6 +124,14 @@ function checkClasses(stage: Stage, sort: StageSort, fault: Fault): void {
   } else if (Object.keys(classes).length < 2) {
     fault('classes', 'one class alone would always be the nearest', 'two classes or more');
   }
+  const examples = Object.values(classes).flat().length;
+  if (examples > EXAMPLES_MAX) {
+    fault(
+      'classes',
+      `there are ${examples} examples`,
+      `${EXAMPLES_MAX} examples or fewer, of all classes together`,
+    );
+  }
   if (stage.inputs !== undefined || Array.isArray(stage.input)) {
     fault('classes', 'the class is that of one input; for several use each', 'input with one template');
   }
@@ -170,6 +181,11 @@ function checkProtocol(
         : 'ask with `tensors`, or name another route';
     findings.fault('contradiction', path, message, { hint, found: name });
     return;
+  }
+  const served = new Set(targets.map((backend) => backend!.model));
+  if (sort === 'embeddings' && served.size > 1) {
+    const message = `the targets of route "${name}" serve several models (${[...served].join(', ')}): their vectors cannot be compared with one another`;
+    findings.notices.push({ code: 'looks-wrong', path, message });
   }
   const tasks = new Set(targets.map((backend) => taskOf(backend, models)));
   if (tasks.size !== 1) return;

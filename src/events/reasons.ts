@@ -60,11 +60,11 @@ export const REASONS = {
   'context-whole':
     'The whole conversation fits {backend}: its prompt has {counted} {tokens} tokens by {by}, of a window of {window} with {reserve} kept for the answer[ ({why})].',
   'context-dropped':
-    'The conversation was too long for {backend}, with {ofTokens} tokens: {out} of {messages} messages were left out, and {counted} {tokens} by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
+    'The conversation was too long for {backend}[, with {ofTokens} tokens]: {out} of {messages} messages were left out, and {counted} {tokens} tokens by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
   'context-summarised':
-    'The conversation was too long for {backend}, with {ofTokens} tokens: a summary stands for {out} of {messages} messages, and {counted} {tokens} by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
+    'The conversation was too long for {backend}[, with {ofTokens} tokens]: a summary stands for {out} of {messages} messages, and {counted} {tokens} tokens by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
   'context-cut':
-    'The last turn alone was too long for {backend}: the middle of its longest text was left out, with {out} of {messages} messages; of {ofTokens} tokens {counted} {tokens} by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
+    'The last turn alone was too long for {backend}: the middle of its longest text was left out, with {out} of {messages} messages; {counted} {tokens} tokens by {by} are sent[, of {ofTokens}], of a window of {window} with {reserve} kept for the answer[ ({why})].',
   'context-unfit':
     'What has to be kept of the conversation has {counted} {tokens} tokens by {by}, and {backend} has a window of {window} with {reserve} kept for the answer[ ({why})].',
   'context-without-summary': 'There was no summary of what was left out: {why}.',
@@ -116,6 +116,10 @@ export const REASONS = {
     'Stage {stage} answered after {tookMs}[, of {budgetMs} that it had][, by {backend}][, by its rung {rung}][, at a cost of {cost}][; it found {class}].',
   'stage-failed':
     'Stage {stage} gave no answer: {code} ({status}) after {tookMs}[, of {budgetMs} that it had][, from {route}].',
+  'stage-answered-each':
+    'Stage {stage} asked its route {asked} times, and has {items} items after {tookMs}[; {failed} times without an answer].',
+  'item-failed': 'Item {item} of stage {stage} had no answer: {code}[, status {status}]; then: {then}.',
+  'stage-not-run': 'Stage {stage} was not run: {when} does not hold[ ({cause})].',
   'stage-rerouted': 'Stage {stage} asked the route {route} instead.',
   'stage-given': 'Stage {stage} had nothing to ask about[; it found {class}].',
   'stage-skipped': 'Stage {stage} was skipped: for those after it, its text is empty.',
