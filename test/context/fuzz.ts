@@ -123,10 +123,10 @@ function check(
   count: (messages: Messages) => Count,
 ): void {
   const { candidate } = fit;
-  const tokens = count(messagesOf(transcript, turns, candidate)).tokens;
-  if (tokens !== fit.count.tokens) throw new Error(`it has ${tokens} tokens, not ${fit.count.tokens}`);
-  if (fit.how !== 'unfit' && tokens > budget) throw new Error(`${tokens} tokens are over ${budget}`);
   if (fit.how === 'unfit') return;
+  const { tokens } = count(messagesOf(transcript, turns, candidate));
+  if (tokens !== fit.count.tokens) throw new Error(`it has ${tokens} tokens, not ${fit.count.tokens}`);
+  if (tokens > budget) throw new Error(`${tokens} tokens are over ${budget}`);
   checkBody(transcript, turns, candidate);
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   chatAnswer,
+  chatStream,
   type Engine,
   failing,
   NOTHING,
@@ -174,6 +175,35 @@ describe('a conversation', () => {
     expect(sentTo(gateway, 0).messages.length).toBeLessThan(20);
     expect(sentTo(gateway, 1).messages).toHaveLength(20);
     expect(sentTo(gateway, 1).model).toBe('l');
+  });
+
+  it('is heard by a shadow as the target heard it', async () => {
+    const gateway = world({ route: { shadow: [{ backend: 'large', percent: 100 }] } });
+    gateway.chat({ messages: chatOf(9, { armature: { pinned: true } }) });
+    await gateway.time.advance(50);
+    expect(gateway.served).toHaveLength(2);
+    expect(sentTo(gateway, 1)).toEqual({ ...sentTo(gateway, 0), model: 'l' });
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
+  it('is hedged only where what is sent there is made already', async () => {
+    const gateway = world({
+      a: { limits: { concurrency: 8 } },
+      route: {
+        targets: [
+          { backend: 'small', weight: 1000 },
+          { backend: 'large', weight: 0.001 },
+        ],
+        hedge: { after: '20ms', budget: 1 },
+      },
+    });
+    gateway.engines.set(A, chatStream(['a'], 100));
+    const caller = gateway.chat({ messages: chatOf(9), stream: true });
+    await gateway.time.advance(500);
+    expect(caller.status).toBe(200);
+    expect(gateway.served).toHaveLength(1);
+    expect(codes(gateway)).toContain('hedge-without-place');
+    expect(gateway.taken).toEqual(NOTHING);
   });
 
   it('is refused aloud where the model does not take what is in it', async () => {

@@ -44,6 +44,10 @@ export class ShadowCopy implements AttemptHost, Bagged {
     x.route = of.route;
     x.cost = of.cost;
     x.traceparent = of.traceparent;
+    // A shadow hears what the target heard, whatever its own window is.
+    const { name, settings } = backend;
+    const [heard] = of.fitted ?? [];
+    if (heard) x.fitted = [{ ...heard, backend: name, settings }];
     this.#x = x;
     const trial = watch.tries(endpoint, x.id);
     this.#attempt = new Attempt({ x, backend, endpoint, fresh: false, trial, host: this, deps });

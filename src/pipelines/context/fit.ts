@@ -15,7 +15,7 @@ export interface Fit {
   candidate: Candidate;
   /** Of the candidate's prompt; of `unfit`, of the smallest there is. */
   count: Count;
-  /** Of the whole transcript; reckoned, where it is so long that nobody has to count. */
+  /** Of the whole transcript; its bytes, where it is so long that nobody has to count. */
   whole: Count;
 }
 
@@ -45,14 +45,16 @@ export function* fitTranscript(
   const { budget } = rule;
   const all: Candidate = { out: 0 };
   const weight = transcript.messages.reduce((sum, message) => sum + weightOf(message), 0);
-  let whole: Count = { tokens: Math.ceil(weight / CHARACTERS_USUAL), exact: false };
+  let whole: Count = { tokens: transcript.list.end - transcript.list.start, exact: false };
+  let reckoned = Math.ceil(weight / CHARACTERS_USUAL);
   if (weight <= budget * CHARACTERS_MAX) {
     const [count] = yield [all];
     whole = count!;
+    reckoned = whole.tokens;
     if (whole.tokens <= budget) return { how: 'whole', candidate: all, count: whole, whole };
   }
   const room = Math.max(1, budget - rule.summary);
-  const found = yield* fewestOut(transcript, turns, { whole, perWeight: whole.tokens / weight }, room);
+  const found = yield* fewestOut(transcript, turns, { whole, reckoned, weight }, room);
   if (found.count.tokens <= budget) return { how: 'shortened', ...found, whole };
   const cut = rule.cut ? yield* cutToFit(transcript, turns, found, budget) : undefined;
   return cut ? { how: 'cut', ...cut, whole } : { how: 'unfit', ...found, whole };
@@ -70,14 +72,14 @@ interface Found {
 function* fewestOut(
   transcript: Transcript,
   { order }: Turns,
-  { whole, perWeight: usual }: { whole: Count; perWeight: number },
+  { whole, reckoned, weight }: { whole: Count; reckoned: number; weight: number },
   budget: number,
 ): Generator<Candidate[], Found, Count[]> {
   const weights = order.map((unit) => unit.reduce((sum, at) => sum + weightOf(transcript.messages[at]!), 0));
-  let low = { out: 0, tokens: whole.tokens }; // too much with so few left out
+  let low = { out: 0, tokens: reckoned }; // too much with so few left out
   let high = { out: order.length + 1, tokens: 0 }; // and with so many nobody knows better
   let found: Found = { candidate: { out: 0 }, count: whole };
-  let perWeight = usual;
+  let perWeight = reckoned / weight;
   for (let rounds = 0; high.out - low.out > 1; rounds++) {
     const guess =
       rounds < ROUNDS_GUESSED ? guessOut(weights, low, perWeight, budget) : (low.out + high.out) >> 1;

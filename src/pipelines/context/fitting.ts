@@ -164,7 +164,8 @@ export class Fitting {
           : 'context-summarised',
       {
         tokens: count.tokens,
-        ofTokens: whole.tokens,
+        // Of what is too long beyond doubt only the bytes are known.
+        ...(whole.exact === count.exact ? { ofTokens: whole.tokens } : {}),
         out: messages.length - kept,
         messages: messages.length,
         ...this.#figures(count),
