@@ -6,6 +6,7 @@ import { checkModels } from './model-checks.ts';
 import { nearest } from './nearest.ts';
 import { checkPipelines } from './pipeline-checks.ts';
 import type { Path } from './places.ts';
+import { checkPrepare } from './prepare-checks.ts';
 import { UNRESOLVED } from './references.ts';
 import { checkUse } from './route-checks.ts';
 import { OPENAI_ENGINES, type RemoteBackendSettings, type Settings } from './schema/index.ts';
@@ -91,6 +92,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   checkUse(settings, findings);
   checkTenants(settings, findings);
   checkModels(settings, findings);
+  checkPrepare(settings, findings);
   checkPipelines(settings, findings);
   checkContexts(settings, findings);
   return findings;

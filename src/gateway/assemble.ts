@@ -3,6 +3,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
 import { Contexts, Pipelines } from '../pipelines/assemble.ts';
+import type { TokenizerFiles, TokenizerPool } from '../pipelines/contracts.ts';
 import { type GaugeReadings, type WorkerMetrics, workerMetrics } from '../telemetry/metrics.ts';
 import { Answers } from './answers/index.ts';
 import { BufferBudget } from './buffer-budget.ts';
@@ -30,6 +31,8 @@ export interface GatewayParts {
   version: string;
   /** Absent where nothing is kept, such as in a simulation. */
   stateful?: StatefulEndpoints | undefined;
+  /** What makes tokens of texts; absent where nothing does. */
+  tokenizers?: { pool: TokenizerPool; files: TokenizerFiles } | undefined;
 }
 
 export interface Gateway {
@@ -69,7 +72,7 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     shadows: new ShadowCopies({ clock, random, timers, world, metrics, buffers, watch }),
     watch,
     pipelines: new Pipelines(),
-    contexts: new Contexts({ clock }),
+    contexts: new Contexts({ clock, tokenizers: parts.tokenizers }),
     stateful: parts.stateful,
     version: parts.version,
   });

@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import packageJson from '../../package.json' with { type: 'json' };
+import { modelFiles } from '../hosts/models/find-or-fetch.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { systemTimers } from '../kernel/timers.ts';
 import { joinSupervisor } from '../links/part.ts';
+import { Preprocessing } from '../pipelines/preprocessing/index.ts';
 import { assembleSessions } from '../sessions/assemble.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import { Worker } from './worker.ts';
@@ -40,6 +42,12 @@ export async function run(args: string[]): Promise<void> {
 
   const gateway = new Worker({
     stateful: assembleSessions({ dataDir, boot, clock, random, timers, log }),
+    preprocessing: new Preprocessing({
+      clock,
+      timers,
+      files: modelFiles(timers, log),
+      warn: (text) => log.warn(text),
+    }),
     dataDir,
     worker,
     boot,

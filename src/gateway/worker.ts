@@ -5,6 +5,7 @@ import { type Priority, priorities } from '../kernel/priorities.ts';
 import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
 import type { Snapshot, WorkerState } from '../links/messages.ts';
+import type { Preprocessing } from '../pipelines/contracts.ts';
 import type { GaugeReadings } from '../telemetry/metrics.ts';
 import { assembleGateway } from './assemble.ts';
 import type { BufferBudget } from './buffer-budget.ts';
@@ -19,6 +20,8 @@ import { openHttp1 } from './transport/http1/index.ts';
 export interface WorkerOptions {
   /** The endpoints whose meaning is stored state. */
   stateful: StatefulEndpoints;
+  /** What makes tokens of texts. */
+  preprocessing: Preprocessing;
   dataDir: string;
   worker: number;
   boot: string;
@@ -78,6 +81,7 @@ export class Worker {
       registry: this.#registry,
       gauges: () => this.#gauges(),
       version: options.version,
+      tokenizers: options.preprocessing,
       stateful: options.stateful,
     });
     world.onWake = (backend, cause) => this.#link.wake(backend, cause);
@@ -112,6 +116,7 @@ export class Worker {
     this.#listener?.destroy();
     await this.#options.stateful.close();
     this.#world.close();
+    this.#options.preprocessing.close();
     this.#stopLoopSampling?.();
     const left = await this.#link.close(2_000);
     if (left > 0) log.warn({ facts: left }, 'facts could not be stored');
@@ -147,6 +152,7 @@ export class Worker {
   #swap(snapshot: Snapshot): void {
     const { gateway } = snapshot.settings;
     this.#buffers.bytesMax = gateway.bufferBytesMax;
+    this.#options.preprocessing.swap(snapshot.settings);
     this.#world.swap(snapshot);
     this.#options.log.info({ snapshot: snapshot.number }, 'snapshot loaded');
     if (this.#listener) this.#renew(this.#listener, gateway.tls);

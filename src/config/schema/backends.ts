@@ -159,6 +159,15 @@ const local = z.strictObject({
         .describe('Threads of one host. Default: half of the cores, 1 at least.'),
       sequences: whole(1, 256).default(4).describe('Chats that are generated together.'),
       contextTokensMax: whole(16).default(2048).describe('Tokens of prompt and answer of one chat.'),
+      batchTokensMax: whole(16, 1_000_000)
+        .default(8192)
+        .describe('Embeddings: tokens that are computed together, padding included; memory grows with them.'),
+      prepared: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Embeddings: takes token ids and tensors alone, as a route with `prepare` sends them, and keeps no tokenizer.',
+        ),
       idleStop,
     })
     .prefault({})

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { backend, model } from './backends.ts';
 import { batches, files } from './files.ts';
 import { pipeline } from './pipelines.ts';
+import { preprocessing } from './prepare.ts';
 import { route, tenant } from './routes.ts';
 import { sessions } from './sessions.ts';
 import { address, duration, file, hash, name, size, whole } from './values.ts';
@@ -59,6 +60,7 @@ const gateway = z.strictObject({
     .describe(
       'What each priority is sure of: critical of places, the others of the work that several wait for, 1/64 in any case. The rest goes by priority.',
     ),
+  preprocessing,
   drain: duration.prefault('30s').describe('How long running requests may finish after SIGTERM.'),
   drainDelay: duration.prefault('0ms').describe('How long requests are still taken after SIGTERM, unready.'),
 });

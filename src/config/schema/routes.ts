@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { priorities } from '../../kernel/priorities.ts';
 import { routeContext } from './context.ts';
+import { prepare } from './prepare.ts';
 import { duration, hash, name, rate, size, whole } from './values.ts';
 
 const rung = z.union(
@@ -84,6 +85,7 @@ export const route = z.strictObject({
     .describe(
       'Of the same requests at one moment one goes upstream, and all get its answer, where repetition is meant.',
     ),
+  prepare: prepare.optional(),
   batch: z
     .strictObject({
       delay: duration.prefault('5ms').describe('How long a request waits for others to go with it.'),

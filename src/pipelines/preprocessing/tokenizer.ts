@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Tokenizer } from '@huggingface/tokenizers';
+import { readTokenizerFile } from '../context/tokenizer-file.ts';
 
 /** A tokenizer that was read; it belongs to the thread that uses it. */
 export interface OpenTokenizer {
@@ -10,9 +10,9 @@ export interface OpenTokenizer {
   encode(text: string, specials: boolean, cutAt: number | undefined): readonly number[];
 }
 
-/** Reads a `tokenizer.json`; throws where it is none. */
+/** Reads a `tokenizer.json`, or the vocabulary of a GGUF file; throws where it is neither. */
 export function openTokenizer(path: string): OpenTokenizer {
-  const described = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+  const described = readTokenizerFile(path);
   // How texts are cut and filled up is said by who asks: what the file has of that is for another program.
   const tokenizer = new Tokenizer({ ...described, truncation: null, padding: null }, {});
   const around = findAround(tokenizer);
