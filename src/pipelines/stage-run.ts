@@ -1,4 +1,3 @@
-import type { Exchange } from '../gateway/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import { type Asked, type AskHost, Asking, notFilled } from './asking.ts';
 import { dueAt } from './budgets.ts';
@@ -148,7 +147,7 @@ export class StageRun {
       filling,
       startedAt: this.#startedAt,
       dueAt: this.#dueAt,
-      mayStandIn: (failure) => mayStandIn(this.#host.x, failure),
+      mayStandIn: (failure) => this.#mayStandIn(failure),
       done: (end) => this.#eachDone(end),
     });
     this.#each.start();
@@ -235,7 +234,7 @@ export class StageRun {
       this.#firstContentAt === undefined &&
       onFailure !== 'fail' &&
       !this.isRerouted &&
-      mayStandIn(x, failure)
+      this.#mayStandIn(failure)
     ) {
       if (typeof onFailure === 'object' && 'route' in onFailure) {
         this.isRerouted = true;
@@ -254,22 +253,26 @@ export class StageRun {
     this.#host.failed(this, failure, end);
   }
 
+  /**
+   * A line of a batch waits out whatever may pass: nothing stands in for a stage that may be answered later. What will be the
+   * same again is not waited out, nor is a stage that took longer than the budget that it was given.
+   */
+  #mayStandIn(failure: Failure): boolean {
+    const { path, x } = this.#host;
+    if (x.terms?.ladder !== false) return true;
+    if (failure.code === 'deadline_exceeded') {
+      return this.stage.settings.budget !== undefined && path.deps.clock.mono() >= this.#dueAt;
+    }
+    const status = statusOf(failure);
+    return status < 500 && status !== 429;
+  }
+
   #count(ms: number): void {
     const { stage } = this;
     const { path, x } = this.#host;
     stage.seconds ??= path.deps.metrics.stageSeconds.of(x.route!.name, stage.name);
     stage.seconds.observe(ms / 1000);
   }
-}
-
-/**
- * A line of a batch waits out whatever may pass: nothing stands in for a stage that may be answered later. Only what will be
- * the same again, or took the time that the stage has, is not waited out.
- */
-function mayStandIn(x: Exchange, failure: Failure): boolean {
-  if (x.terms?.ladder !== false || failure.code === 'deadline_exceeded') return true;
-  const status = statusOf(failure);
-  return status < 500 && status !== 429;
 }
 
 /** What a stage says that was skipped, or not run: there is nothing of what it could have found. */
