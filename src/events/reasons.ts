@@ -60,11 +60,11 @@ export const REASONS = {
   'context-whole':
     'The whole conversation fits {backend}: its prompt has {counted} {tokens} tokens by {by}, of a window of {window} with {reserve} kept for the answer[ ({why})].',
   'context-dropped':
-    'The conversation was too long for {backend}[, with {ofTokens} tokens]: {out} of {messages} messages were left out, and {counted} {tokens} tokens by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
+    'The conversation was too long for {backend}[, with {ofTokens} tokens]: {out} of {messages} messages were left out; what is sent has {counted} {tokens} tokens, by {by}.',
   'context-summarised':
-    'The conversation was too long for {backend}[, with {ofTokens} tokens]: a summary stands for {out} of {messages} messages, and {counted} {tokens} tokens by {by} are sent, of a window of {window} with {reserve} kept for the answer[ ({why})].',
+    'The conversation was too long for {backend}[, with {ofTokens} tokens]: a summary stands for {out} of {messages} messages; what is sent has {counted} {tokens} tokens, by {by}.',
   'context-cut':
-    'The last turn alone was too long for {backend}: the middle of its longest text was left out, with {out} of {messages} messages; {counted} {tokens} tokens by {by} are sent[, of {ofTokens}], of a window of {window} with {reserve} kept for the answer[ ({why})].',
+    'The last turn was too long for {backend}: the middle of its longest text was left out; what is sent has {counted} {tokens} tokens, by {by}, of a window of {window} with {reserve} kept for the answer.',
   'context-unfit':
     'What has to be kept of the conversation has {counted} {tokens} tokens by {by}, and {backend} has a window of {window} with {reserve} kept for the answer[ ({why})].',
   'context-without-summary': 'There was no summary of what was left out: {why}.',
