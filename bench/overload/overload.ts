@@ -73,11 +73,11 @@ async function capacityOf(upstream: string): Promise<number> {
   // No two prompts alike: an engine that remembers beginnings would seem quicker than it is.
   const settings = { base: '/v1', model: values.model!, kind: 'chat', stream: false } as const;
   const compose = openaiRequests(settings, seededRandom(3));
-  let ended = 0;
-  const until = Date.now() + seconds * 1000;
-  await Promise.all(
+  const begun = Date.now();
+  const rates = await Promise.all(
     Array.from({ length: BATCH_MAX }, async () => {
-      while (Date.now() < until) {
+      let ended = 0;
+      while (Date.now() - begun < seconds * 1000) {
         const answer = await fetch(`http://${upstream}/v1/chat/completions`, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
@@ -86,9 +86,11 @@ async function capacityOf(upstream: string): Promise<number> {
         await answer.arrayBuffer();
         if (answer.ok) ended++;
       }
+      // By the end of its last answer: counted to a fixed moment, long answers would be rounded up.
+      return (ended * 1000) / (Date.now() - begun);
     }),
   );
-  return ended / seconds;
+  return rates.reduce((sum, rate) => sum + rate, 0);
 }
 
 /** Starts a simulated engine and gives its address. */
