@@ -1,4 +1,10 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { VirtualTime } from '../../src/kernel/virtual-time.ts';
+import type { TokenizerPool } from '../../src/pipelines/preprocessing/contracts.ts';
+import { InlineHand } from '../../src/pipelines/preprocessing/inline-hand.ts';
+import { Pool } from '../../src/pipelines/preprocessing/pool.ts';
+import { openTokenizer } from '../../src/pipelines/preprocessing/tokenizer.ts';
 import {
   chatAnswer,
   chatStream,
@@ -358,5 +364,86 @@ describe('an engine that counts', () => {
     expect(caller.status).toBe(504);
     expect(gateway.served.every(({ aborted }) => aborted)).toBe(true);
     expect(gateway.taken).toEqual(NOTHING);
+  });
+});
+
+describe('tokens made by threads', () => {
+  const file = join(import.meta.dirname, '../context/reference/small/bytes/tokenizer.json');
+  type Tokenizers = NonNullable<Parameters<typeof tokenized>[0]>;
+  const config = {
+    backends: {
+      small: {
+        engine: 'vllm',
+        model: 's',
+        endpoints: [`${A}/v1`],
+        context: { window: 400, reserve: 50, tokenizer: { file } },
+      },
+    },
+    routes: { chat: { targets: [{ backend: 'small' }], deadline: '2s', context: { fit: true } } },
+  };
+  const files = { ofModel: () => undefined };
+
+  function tokenized(tokenizersOf: (time: VirtualTime) => { pool: TokenizerPool; files: typeof files }) {
+    const gateway = new VirtualGateway(config, 1, undefined, tokenizersOf);
+    gateway.engines.set(A, chatAnswer('fine'));
+    return gateway;
+  }
+  const pooled: Tokenizers = (time) => {
+    const hire = () => new InlineHand(time, openTokenizer, 1);
+    return {
+      pool: new Pool({ clock: time, timers: time, hire, settings: { threads: 1, queueMax: 10 } }),
+      files,
+    };
+  };
+
+  it('count exactly, and are what the request counts for', async () => {
+    const gateway = tokenized(pooled);
+    gateway.engines.set(A, chatAnswer('fine', 50));
+    const caller = gateway.chat({ messages: chatOf(9), max_tokens: 30 });
+    const endpoint = [...gateway.world.endpoints.values()][0]!;
+    await gateway.time.advance(20);
+    const { figures } = [...gateway.path.running][0]!.steps.find(({ code }) => code === 'context-dropped')!;
+    expect(figures).toMatchObject({ counted: 'exactly', by: 'tokenizer', window: 400, reserve: 30 });
+    expect(endpoint.tokensInFlight).toBe(Number(figures.tokens) + 30);
+    await gateway.time.advance(100);
+    expect(caller.status).toBe(200);
+    expect([endpoint.tokensInFlight, gateway.taken]).toEqual([0, NOTHING]);
+  });
+
+  it('that cannot be made leave the bound by bytes, and the record says why', async () => {
+    const gateway = tokenized((time) => ({
+      pool: {
+        waiting: 0,
+        running: 0,
+        tokenize(_ask, done) {
+          time.set(1, () => done({ failed: 'full', message: '9 texts wait already' }));
+          return () => undefined;
+        },
+      },
+      files,
+    }));
+    const caller = gateway.chat({ messages: chatOf(9) });
+    await gateway.time.advance(100);
+    expect(caller.status).toBe(200);
+    expect(stepOf(gateway, 'context-dropped').figures).toMatchObject({
+      counted: 'at most',
+      by: 'bytes',
+      why: '9 texts wait already',
+    });
+  });
+
+  it('are given up with the request: by its caller, by its deadline, by a drain', async () => {
+    let given = 0;
+    const pool: TokenizerPool = { waiting: 0, running: 0, tokenize: () => () => void given++ };
+    const gateway = tokenized(() => ({ pool, files }));
+    const left = gateway.chat({ messages: chatOf(9) });
+    left.leave();
+    expect([given, gateway.taken]).toEqual([1, NOTHING]);
+    const late = gateway.chat({ messages: chatOf(9) });
+    await gateway.time.advance(2100);
+    expect([late.status, given, gateway.taken]).toEqual([504, 2, NOTHING]);
+    const drained = gateway.chat({ messages: chatOf(9) });
+    gateway.path.endAll();
+    expect([drained.status, given, gateway.taken]).toEqual([503, 3, NOTHING]);
   });
 });

@@ -267,7 +267,7 @@ export class Responses {
       const { onOver } = terms;
       x.terms = { ...terms, onOver: () => responding.whenAnswered(() => onOver(x)) };
     }
-    x.fits = request.truncation !== 'disabled';
+    x.fits = request.truncation === 'disabled' ? 'whole' : true;
     const call: OpenaiCall = {
       protocol: 'openai',
       kind: 'chat',
