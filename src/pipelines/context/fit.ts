@@ -30,7 +30,7 @@ export interface FitRule {
 
 /** Characters of a token, as a first guess; and more than those of any text that is no mere repetition. */
 const CHARACTERS_USUAL = 4;
-const CHARACTERS_MAX = 64;
+const CHARACTERS_MAX = 16;
 
 /**
  * Finds what of a transcript fits: all of it, or all but the fewest units of the order. It yields candidates, and is given their
