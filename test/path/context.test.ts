@@ -301,12 +301,12 @@ describe('an engine that counts', () => {
     sink.onData(Buffer.from(JSON.stringify(body)));
     sink.onEnd();
   };
-  /** Ten tokens a message. */
+  /** Thirty tokens a message. */
   const vllm: Engine = (served) => {
     if (served.request.path !== '/tokenize') chatAnswer('fine')(served);
     else {
       const { messages, model } = JSON.parse(String(served.request.body));
-      served.time.set(1, () => json(served.sink, { count: messages.length * 10, max_model_len: 150, model }));
+      served.time.set(1, () => json(served.sink, { count: messages.length * 30, max_model_len: 350, model }));
     }
   };
 
@@ -317,11 +317,11 @@ describe('an engine that counts', () => {
     await gateway.time.advance(100);
     expect(sentTo(gateway).messages).toHaveLength(10);
     expect(stepOf(gateway, 'context-dropped').figures).toMatchObject({
-      tokens: 100,
-      ofTokens: 200,
+      tokens: 300,
+      ofTokens: 600,
       counted: 'exactly',
       by: 'engine',
-      window: 150,
+      window: 350,
     });
     expect(gateway.taken).toEqual(NOTHING);
   });
@@ -332,8 +332,8 @@ describe('an engine that counts', () => {
       const { path, body } = served.request;
       const said = body === undefined ? {} : JSON.parse(String(body));
       const tell = (body: object) => served.time.set(1, () => json(served.sink, body));
-      if (path === '/props') tell({ default_generation_settings: { n_ctx: 150 } });
-      else if (path === '/apply-template') tell({ prompt: 'x'.repeat(said.messages.length * 10) });
+      if (path === '/props') tell({ default_generation_settings: { n_ctx: 350 } });
+      else if (path === '/apply-template') tell({ prompt: 'x'.repeat(said.messages.length * 30) });
       else if (path === '/tokenize') tell({ tokens: [...said.content].map((_, at) => at) });
       else chatAnswer('fine')(served);
     });
