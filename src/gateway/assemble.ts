@@ -33,6 +33,8 @@ export interface GatewayParts {
   stateful?: StatefulEndpoints | undefined;
   /** What makes tokens of texts; absent where nothing does. */
   tokenizers?: { pool: TokenizerPool; files: TokenizerFiles } | undefined;
+  /** Prompts stand for their lengths, as in a simulation: none is made to fit. */
+  promptsAreLengths?: boolean;
 }
 
 export interface Gateway {
@@ -72,7 +74,7 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     shadows: new ShadowCopies({ clock, random, timers, world, metrics, buffers, watch }),
     watch,
     pipelines: new Pipelines(),
-    contexts: new Contexts({ clock, tokenizers: parts.tokenizers }),
+    contexts: new Contexts({ clock, tokenizers: parts.tokenizers, off: parts.promptsAreLengths }),
     stateful: parts.stateful,
     version: parts.version,
   });

@@ -64,6 +64,7 @@ export class SimulatedGateway {
     this.#engineChance = seededRandom(options.seed ^ 0x5eed);
     const { time, registry, leases } = this;
     this.gateway = assembleGateway({
+      promptsAreLengths: true,
       clock: time,
       random: seededRandom(options.seed),
       timers: time,

@@ -381,7 +381,7 @@ describe('tokens made by threads', () => {
     },
     routes: { chat: { targets: [{ backend: 'small' }], deadline: '2s', context: { fit: true } } },
   };
-  const files = { ofModel: () => undefined };
+  const files = { ofModel: () => undefined, ofFile: () => undefined };
 
   function tokenized(tokenizersOf: (time: VirtualTime) => { pool: TokenizerPool; files: typeof files }) {
     const gateway = new VirtualGateway(config, 1, undefined, tokenizersOf);

@@ -56,7 +56,7 @@ export class Fitting {
 
   start(): void {
     const { x, backend, endpoint } = this.#options;
-    const transcript = readTranscript(x.caller.body);
+    const transcript = this.#contexts.off ? undefined : readTranscript(x.caller.body);
     if (!transcript) {
       this.#end(this.#made(x.caller.body, undefined)); // the engine says what is wrong with it
       return;

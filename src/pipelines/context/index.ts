@@ -17,18 +17,22 @@ export interface ContextDeps {
   clock: Clock;
   /** Absent where nothing makes tokens: they are bounded by bytes then. */
   tokenizers?: { pool: TokenizerPool; files: TokenizerFiles } | undefined;
+  /** Everything goes as it is. */
+  off?: boolean | undefined;
 }
 
 /** Makes transcripts fit the window of the backend that they are sent to: by rule, and on counted tokens. */
 export class Contexts implements ContextFitter {
   readonly pool: TokenizerPool | undefined;
   readonly clock: Clock;
+  readonly off: boolean;
   readonly profiles: Profiles;
   readonly summaries: Summaries;
   /** Windows that engines have told of themselves. */
   readonly toldWindows = new WeakMap<Backend['settings'], number>();
 
-  constructor({ clock, tokenizers }: ContextDeps) {
+  constructor({ clock, tokenizers, off = false }: ContextDeps) {
+    this.off = off;
     this.clock = clock;
     this.pool = tokenizers?.pool;
     this.profiles = new Profiles(tokenizers?.files, clock);
