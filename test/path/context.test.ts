@@ -257,6 +257,24 @@ describe('a summary', () => {
     expect(gateway.taken).toEqual(NOTHING);
   });
 
+  it('serves the turns that follow, and grows out of the one before', async () => {
+    const a = { context: { window: 2200, reserve: 100 } };
+    const gateway = world({ a, route: summarising, backends, routes });
+    let made = 0;
+    gateway.engines.set(C, (served) => chatAnswer(`summary ${++made}`)(served));
+    for (let turns = 14; turns < 30; turns++) {
+      gateway.chat({ messages: chatOf(turns) });
+      await gateway.time.advance(100);
+      expect(codes(gateway)).toContain('context-summarised');
+    }
+    expect(made).toBeLessThan(6);
+    const asked = gateway.served.filter(({ request }) => JSON.parse(String(request.body)).model === 'short');
+    const last = JSON.parse(String(asked.at(-1)!.request.body)).messages[1].content;
+    expect(last).toContain(`summary ${made - 1}`);
+    expect(last).not.toContain('question 0');
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
   it('that fails or takes too long is done without, and said so', async () => {
     for (const engine of [status(500), failing(), never, chatAnswer(''), chatAnswer('x'.repeat(700))]) {
       const gateway = world({ route: { ...summarising, deadline: '2s' }, backends, routes });

@@ -177,18 +177,18 @@ export class Fitting {
   /** The turns that are left out are told in short by another route, where that can be had in time. */
   #summarise(fit: Fit, route: string): void {
     const { path, x, yieldPlace } = this.#options;
-    const { out } = fit.candidate;
+    const out = steadyOut(fit.candidate.out, this.#turns.middle);
     const left = this.#turns.order.slice(0, out);
     const request = { path, x, route, tokensMax: this.#rule.summaryTokensMax, yieldPlace };
     this.#cancelSummary = this.#contexts.summaries.of(request, this.#transcript, left, (summary) => {
       if (this.#over) return;
       if ('failed' in summary) this.#withoutSummary(fit, summary.failed);
-      else this.#withSummary(fit, summary.text);
+      else this.#withSummary(fit, out, summary.text);
     });
   }
 
-  #withSummary(fit: Fit, text: string): void {
-    const candidate = { ...fit.candidate, summary: text };
+  #withSummary(fit: Fit, out: number, summary: string): void {
+    const candidate = { ...fit.candidate, out, summary };
     this.#count([candidate], ([count]) => {
       if (this.#over) return;
       if (count!.tokens > this.#window - this.#reserve) {
@@ -272,6 +272,13 @@ export class Fitting {
     this.#over = true;
     this.#options.done(result);
   }
+}
+
+/** So many turns go together where a summary stands for them: the next turns of a conversation then find it made. */
+const SUMMARISED_TURNS = 4;
+
+function steadyOut(out: number, middle: number): number {
+  return out > middle ? out : Math.min(middle, Math.ceil(out / SUMMARISED_TURNS) * SUMMARISED_TURNS);
 }
 
 /** What is put around a summary, in tokens, at most. */

@@ -39,29 +39,49 @@ export class Summaries {
     return this.#kept.size;
   }
 
-  /** Calls back once, at once where it is kept; never once the returned function was called. */
+  /**
+   * Calls back once, at once where it is kept; never once the returned function was called. Where fewer of the turns have a
+   * summary already, that stands for them in what the other route reads.
+   */
   of(
     request: SummaryRequest,
-    { messages, body }: Transcript,
+    transcript: Transcript,
     left: readonly Unit[],
     done: (summary: Summary) => void,
   ): () => void {
-    const { x, route, tokensMax } = request;
-    const key = createHash('sha256').update(JSON.stringify([x.tenant, route, tokensMax]));
-    const indexes = left.flat().sort((a, b) => a - b);
-    for (const at of indexes) key.update(body.subarray(messages[at]!.start, messages[at]!.end)).update('\0');
-    const name = key.digest('base64');
-    const kept = this.#kept.get(name);
-    if (kept !== undefined) {
-      done({ text: kept });
+    const names = namesOf(request, transcript, left);
+    let known = names.length;
+    let before: string | undefined;
+    while (known > 0 && before === undefined) before = this.#kept.get(names[--known]!);
+    if (before !== undefined && known === names.length - 1) {
+      done({ text: before });
       return () => undefined;
     }
-    const said = asText(indexes.map((at) => messages[at]!));
-    return ask(request, said, (summary) => {
-      if ('text' in summary) this.#kept.set(name, summary.text);
+    const rest = before === undefined ? left : left.slice(known + 1);
+    const told = asText(
+      rest
+        .flat()
+        .sort((a, b) => a - b)
+        .map((at) => transcript.messages[at]!),
+    );
+    return ask(request, before === undefined ? told : `${before}\n\n${told}`, (summary) => {
+      if ('text' in summary) this.#kept.set(names.at(-1)!, summary.text);
       done(summary);
     });
   }
+}
+
+/** What summaries of the first, the first two, ... of the units are kept by. */
+function namesOf(
+  { x, route, tokensMax }: SummaryRequest,
+  { messages, body }: Transcript,
+  left: readonly Unit[],
+): string[] {
+  const hash = createHash('sha256').update(JSON.stringify([x.tenant, route, tokensMax]));
+  return left.map((unit) => {
+    for (const at of unit) hash.update(body.subarray(messages[at]!.start, messages[at]!.end)).update('\0');
+    return hash.copy().digest('base64');
+  });
 }
 
 function asText(messages: readonly Message[]): string {
