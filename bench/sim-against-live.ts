@@ -7,6 +7,7 @@ import { loadConfig } from '../src/config/load.ts';
 import { seededRandom } from '../src/kernel/random.ts';
 import { parseDistribution } from '../src/load/distribution.ts';
 import { readSamples, type Sample } from '../src/load/samples.ts';
+import { FRAME_TOKENS } from '../src/simulation/bodies.ts';
 
 /**
  * How near the simulator comes to a gateway that runs. Both get the same requests at the same moments, at each of some rates:
@@ -100,15 +101,17 @@ function live(rate: number, seed: number): { report: Live; rows: Row[]; samplesF
   return { report: JSON.parse(out) as Live, rows, samplesFile };
 }
 
-/** What was asked, with prompts and answers as long as they really were. */
+/** What was asked, with prompts and answers as long as they really were; simulated engines add a message's frame. */
 function asAnswered(rows: readonly Row[], samplesFile: string): Row[] {
   const samples = readSamples(samplesFile);
   const lengths = new Map(
     typeof samples === 'string' ? [] : samples.map((each: Sample) => [moment(each.timestamp), each]),
   );
   return rows.map((row) => {
-    const { input_length, output_length } = lengths.get(moment(row.timestamp)) ?? row;
-    return { ...row, input_length, output_length };
+    const sample = lengths.get(moment(row.timestamp));
+    if (!sample) return row;
+    const { input_length, output_length } = sample;
+    return { ...row, input_length: Math.max(1, input_length - FRAME_TOKENS), output_length };
   });
 }
 

@@ -3,7 +3,7 @@ import type { Arrival } from './contracts.ts';
 /** Bytes that stand for one token: what simulated engines and the reckoning of costs both count by. */
 const BYTES_PER_TOKEN = 4;
 /** Role and separators of a message, as simulated engines count them. */
-const FRAME_TOKENS = 3;
+export const FRAME_TOKENS = 3;
 const FILLER = Buffer.alloc(4 * 1024 * 1024, 'sim ');
 const CHAT_TAIL = '"}]}';
 const EMBEDDINGS_TAIL = '"}';
