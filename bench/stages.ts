@@ -43,7 +43,7 @@ function serve(afterMs: number): void {
   server.listen(0, '127.0.0.1', () => process.send!((server.address() as AddressInfo).port));
 }
 
-const agent = new Agent({ keepAlive: true, noDelay: true });
+const agent = new Agent({ keepAlive: true });
 
 function ask(port: number, model: string): Promise<void> {
   const body = JSON.stringify({

@@ -6,7 +6,7 @@ import type { OpenaiRequest } from '../protocols/openai/request.ts';
 import type { Exchange } from './exchange.ts';
 import type { Path } from './path.ts';
 import type { Endpoint } from './state/endpoint.ts';
-import type { Backend } from './state/world.ts';
+import type { Backend, Route } from './state/world.ts';
 
 export type { Call, OipModelCall, OpenaiCall, StatefulCall } from './call.ts';
 export { sharedHeaders } from './carrier.ts';
@@ -197,6 +197,8 @@ export interface InnerTerms {
   /** The ids of the request that it is made for; it has its own where there is none. */
   ids?: { id: string; requestId: string } | undefined;
   traceparent?: Exchange['traceparent'];
+  /** Of a stage: where its route is looked for that the present snapshot does not have any more. */
+  routes?: ReadonlyMap<string, Route> | undefined;
   /** Called once, when it is over, however it ended: its answer has been given by then. */
   onOver?: ((x: Exchange) => void) | undefined;
 }

@@ -1,4 +1,4 @@
-import type { Exchange, Path } from '../gateway/contracts.ts';
+import type { Exchange, Path, Route } from '../gateway/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import type { TimerHandle } from '../kernel/timers.ts';
 import type { StageFilling } from './filling.ts';
@@ -17,6 +17,8 @@ import { type CallEnd, noAnswer, StageCall, type StreamTaker } from './stage-cal
 export interface AskHost {
   path: Path;
   x: Exchange;
+  /** The routes that there were when it came. */
+  routes: ReadonlyMap<string, Route>;
   /** What stages of embeddings compare with. */
   classVectors: ClassVectors;
   /** What of the caller's own request goes with the stage. */
@@ -110,6 +112,7 @@ export class Asking {
       path: host.path,
       x: host.x,
       ask: asked,
+      routes: host.routes,
       fit: stage.kind!.name === 'chat',
       deadlineAt: dueAt,
       taker,

@@ -1,4 +1,11 @@
-import { breakOff, type Exchange, type HeaderList, type Path, sharedHeaders } from '../gateway/contracts.ts';
+import {
+  breakOff,
+  type Exchange,
+  type HeaderList,
+  type Path,
+  type Route,
+  sharedHeaders,
+} from '../gateway/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import { type Framed, type Framing, frame, frameDocument, framingOf } from './answers.ts';
 import { type CallerRequest, extrasFor } from './caller-request.ts';
@@ -18,6 +25,7 @@ const NO_EXTRAS: Record<string, unknown> = {};
 export class PipelineRun implements StageHost {
   readonly path: Path;
   readonly x: Exchange;
+  readonly routes: ReadonlyMap<string, Route>;
   readonly filling: StageFilling;
   readonly classVectors: ClassVectors;
   readonly #plan: PipelinePlan;
@@ -53,6 +61,7 @@ export class PipelineRun implements StageHost {
     this.classVectors = classVectors;
     this.path = path;
     this.x = x;
+    this.routes = path.deps.world.routes;
     this.#plan = plan;
     this.#caller = caller;
     const { text, messages, body } = caller;

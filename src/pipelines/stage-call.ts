@@ -1,4 +1,4 @@
-import type { Exchange, HeaderList, InnerAsk, InnerSink, Path } from '../gateway/contracts.ts';
+import type { Exchange, HeaderList, InnerAsk, InnerSink, Path, Route } from '../gateway/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import type { StageAsk } from './kinds/contracts.ts';
 
@@ -32,6 +32,8 @@ export interface CallOptions {
   ask: StageAsk;
   /** A chat, which is made to fit the window of the backend that it goes to. */
   fit: boolean;
+  /** The routes that there were when the pipeline's request came. */
+  routes: ReadonlyMap<string, Route>;
   /** Monotonic. */
   deadlineAt: number;
   /** Where the stage may pass its words on as they come. */
@@ -83,6 +85,7 @@ export class StageCall implements InnerSink {
           session: x.session,
           ids: { id: x.id, requestId: x.requestId },
           traceparent: x.traceparent,
+          routes: this.#options.routes,
           fit: this.#options.fit,
           onOver: (inner) => this.#onOver(inner),
         },

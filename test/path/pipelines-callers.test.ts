@@ -168,7 +168,10 @@ describe('a pipeline among others', () => {
     const gateway = open(two, [echo(50), echo(50)]);
     const old = gateway.chat({ model: 'search' });
     await gateway.time.advance(10);
-    gateway.load(config({ z: { route: 'r3', input: 'new' } }));
+    const next = config({ z: { route: 'r3', input: 'new' } });
+    // The route of a stage that is still to come has another name now.
+    const { r2, ...routes } = next.routes;
+    gateway.load({ ...next, routes: { ...routes, renamed: r2 } });
     gateway.engines.set(origins[2]!, echo());
     const young = gateway.chat({ model: 'search' });
     await gateway.time.advance(200);
