@@ -30,6 +30,8 @@ const OUTPUTS = [
 
 /** What an inference request asks a pipeline; a failure where it cannot be read so. */
 export function readOipCaller(x: Exchange): CallerRequest | Failure {
+  const unknown = noSuchVersion(x.call as OipModelCall);
+  if (unknown) return unknown;
   const call = inferCall(x);
   if (typeof call === 'string') return refused(call);
   if ('raw' in call) return called(call.raw, {});
@@ -139,13 +141,14 @@ function textTensor(name: string, text: string): Tensor {
 
 /** Answers what a pipeline is as a model, and whether it is ready: its input, and the outputs that its last stage may give. */
 export function answerOipModel(path: Path, x: Exchange, { name, last }: PipelinePlan): void {
-  const { kind, version } = x.call as OipModelCall;
-  if (version !== undefined && version !== VERSION) {
-    path.refuse(x, { ...refused(`the pipeline '${name}' has version ${VERSION} alone`), code: 'not_found' });
+  const call = x.call as OipModelCall;
+  const unknown = noSuchVersion(call);
+  if (unknown) {
+    path.refuse(x, unknown);
     return;
   }
   const document =
-    kind === 'model-ready'
+    call.kind === 'model-ready'
       ? { name, ready: true }
       : {
           name,
@@ -156,6 +159,11 @@ export function answerOipModel(path: Path, x: Exchange, { name, last }: Pipeline
         };
   const headers = ['content-type', 'application/json'];
   path.answer(x, { status: 200, headers, body: JSON.stringify(document) }, 'ok');
+}
+
+function noSuchVersion({ route, version }: OipModelCall): Failure | undefined {
+  if (version === undefined || version === VERSION) return undefined;
+  return { ...refused(`the pipeline '${route}' has version ${VERSION} alone`), code: 'not_found' };
 }
 
 function refused(message: string): Failure {

@@ -5,14 +5,16 @@ import { cosine } from '../kinds/cosine.ts';
 
 /**
  * Reciprocal rank fusion (Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
- * Methods, SIGIR 2009): the score of an item is the sum of 1 / (k + its place), from 1, over all the lists it is in.
+ * Methods, SIGIR 2009): the score of an item is the sum of 1 / (k + its place), from 1, over all the lists it is in. A list whose
+ * items all have scores is in the order of these, whatever order it came in.
  */
 export function mergedByRank(lists: readonly (readonly StageItem[])[], k: number): StageItem[] {
   const merged = new Map<string, StageItem & { score: number }>();
   for (const list of lists) {
     const seen = new Set<string>();
     let place = 0;
-    for (const item of list) {
+    const isScored = list.every(({ score }) => score !== undefined);
+    for (const item of isScored ? bestFirst([...list]) : list) {
       const key = keyOf(item);
       if (seen.has(key)) continue; // of one list an item has the best place
       seen.add(key);
