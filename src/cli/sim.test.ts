@@ -50,6 +50,28 @@ it('tells what becomes of a load', async () => {
   expect(out).toMatch(/waiting .* at most/);
 });
 
+it('takes a pipeline for a route', async () => {
+  const file = write(
+    'pipeline.yaml',
+    `
+backends:
+  model: { engine: sim }
+routes:
+  chat: { targets: [{ backend: model }] }
+pipelines:
+  search:
+    stages:
+      intent: { route: chat, input: "{{ request.text }}", parameters: { max_tokens: 1 } }
+      answer: { route: chat, input: "{{ intent }}", after: [intent] }
+`,
+  );
+  const { code, out } = await armature('-c', file, ...LOAD, '--route', 'search', '--json');
+  expect(code).toBe(0);
+  expect(JSON.parse(out).all).toMatchObject({ offered: expect.any(Number), refused: 0, failed: 0 });
+  const { err } = await armature('-c', file, ...LOAD);
+  expect(err).toContain('it has several routes or none (chat, search)');
+});
+
 it('prints the same bytes for the same seed, as JSON too', async () => {
   const once = await armature('-c', FILE, ...LOAD, '--json', '--seed', '3');
   const again = await armature('-c', FILE, ...LOAD, '--json', '--seed', '3');

@@ -237,7 +237,8 @@ function settingsOf(file: string, set: Options['set'], output: Output): Settings
 
 /** What was asked must fit the configuration: nothing is guessed. */
 function check(file: string, settings: Settings, asked: Options, rows: TraceRow[] | undefined): void {
-  const { routes, tenants, backends } = settings;
+  const { tenants, backends } = settings;
+  const routes = { ...settings.routes, ...settings.pipelines };
   const list = (map: object) => Object.keys(map).join(', ') || 'none';
   const wrong = (message: string): CommandError => askedWrongly(`${file}: ${message}`);
   const route = (name: string | undefined) => {
@@ -307,7 +308,7 @@ function arrivalsOf(
   rows: TraceRow[] | undefined,
   seed: number,
 ): Iterator<Arrival> {
-  const route = asked.route ?? Object.keys(settings.routes)[0]!;
+  const route = asked.route ?? Object.keys({ ...settings.routes, ...settings.pipelines })[0]!;
   const tenant = asked.tenant ?? (settings.tenants && Object.keys(settings.tenants)[0]);
   const parts = asked.load.map((part, index) =>
     trafficOf({ ...part, tenant: part.tenant ?? tenant }, route, seed * 1009 + index),

@@ -89,8 +89,10 @@ class SimulationRun {
 
   constructor(options: SimulationOptions) {
     this.#options = options;
-    const { routes } = options.settings;
-    this.#recorder = new Recorder((route) => routes[route]?.deadline ?? Number.POSITIVE_INFINITY);
+    const { routes, pipelines } = options.settings;
+    this.#recorder = new Recorder(
+      (name) => (routes[name] ?? pipelines[name])?.deadline ?? Number.POSITIVE_INFINITY,
+    );
     const gateway = new SimulatedGateway({
       settings: options.settings,
       seed: options.seed,

@@ -94,4 +94,39 @@ describe('a simulation', () => {
     expect(all).toMatchObject({ ok: 1, failed: 0 });
     expect(all.total!.max).toBeGreaterThan(60_000);
   });
+
+  it('runs pipelines as a gateway does, within their deadlines under any load', async () => {
+    const stages = {
+      intent: {
+        route: 'chat',
+        input: '{{ request.text }}',
+        parameters: { max_tokens: 1 },
+        budget: '150ms',
+        onFailure: { use: 'none' },
+      },
+      answer: {
+        route: 'chat',
+        after: ['intent'],
+        input: '{{ intent }}: {{ request.text }}',
+        stream: true,
+        onFailure: { use: 'sorry' },
+      },
+    };
+    const searching = settingsSchema.parse({
+      backends: { model: { engine: 'sim', profile: PROFILE } },
+      routes: { chat: { targets: [{ backend: 'model' }] } },
+      pipelines: { search: { deadline: '1s', stages } },
+    });
+    const load = (gapMs: number) =>
+      Array.from({ length: 200 }, (_, i) => arrival(i * gapMs, { route: 'search', stream: i % 2 === 0 }));
+    const calm = await run(load(1000), { settings: searching });
+    expect(calm.all).toMatchObject({ offered: 200, ok: 200 });
+    // 100 ms of prompt for each stage, and then the answer's 200 ms.
+    expect(calm.all.total!.p50).toBeCloseTo(400, -1);
+    const busy = await run(load(50), { settings: searching });
+    expect(busy.all.ok + busy.all.degraded).toBe(200);
+    expect(busy.all.degraded).toBeGreaterThan(50);
+    expect(busy.all.firstToken!.max).toBeLessThanOrEqual(1002);
+    expect(Object.values(busy.left).every((value) => value === 0)).toBe(true);
+  });
 });

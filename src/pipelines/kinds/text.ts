@@ -60,7 +60,8 @@ function asked(
   if (OUTPUT_CAPS.some((cap) => Object.hasOwn(parameters, cap))) {
     for (const cap of OUTPUT_CAPS) delete body[cap];
   }
-  Object.assign(body, parameters, { model, ...what, stream });
+  // What is said comes last: whoever only wants to know how it is asked need not read all of it.
+  Object.assign(body, parameters, { model, stream, ...what });
   return { target, body: Buffer.from(JSON.stringify(body)) };
 }
 
