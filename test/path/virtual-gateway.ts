@@ -230,12 +230,13 @@ export class VirtualGateway {
   readonly served: Served[] = [];
   #number = 0;
 
-  /** `sinkOf`: where facts go instead of `facts`. `tokenizersOf`: what makes tokens. */
+  /** `sinkOf`: where facts go instead of `facts`. `tokenizersOf`: what makes tokens. `statefulOf`: what keeps state. */
   constructor(
     config: unknown,
     seed = 1,
     sinkOf?: (time: VirtualTime) => FactSink,
     tokenizersOf?: (time: VirtualTime) => GatewayParts['tokenizers'],
+    statefulOf?: (time: VirtualTime) => GatewayParts['stateful'],
   ) {
     const random = seededRandom(seed);
     const sink = sinkOf?.(this.time) ?? {
@@ -259,6 +260,7 @@ export class VirtualGateway {
       registry,
       version: '0.0.0',
       tokenizers: tokenizersOf?.(time),
+      stateful: statefulOf?.(time),
     });
     this.world = world;
     this.path = path;
