@@ -147,6 +147,20 @@ describe('a conversation', () => {
     expect(nobody.status).toBe(400);
   });
 
+  it('is refused where it is nested beyond what anybody could read', () => {
+    const gateway = world();
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+    const bodies = {
+      messages: `{"model":"chat","messages":[{"role":"user","content":${deep}}]}`,
+      tools: `{"model":"chat","tools":${deep},"messages":[{"role":"user","content":"a"}]}`,
+    };
+    for (const [param, body] of Object.entries(bodies)) {
+      const caller = gateway.send('POST', '/v1/chat/completions', body);
+      expect([caller.status, JSON.parse(caller.text).error.param]).toEqual([400, param]);
+    }
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
   it('is cut where that is asked for', async () => {
     const gateway = world({ route: { context: { fit: true, lastTurn: 'cut' } } });
     gateway.chat({ messages: [{ role: 'user', content: `begin ${'👩‍👩‍👧 '.repeat(100)} end` }] });

@@ -38,7 +38,7 @@ export function imageTokens(messages: readonly Message['value'][], each: number)
   return messages.reduce((sum, message) => sum + imagesIn(message) * each, 0);
 }
 
-/** As the widest of the known templates write it, a member to a line. */
+/** Twice over: some templates write a member to a line, and runs of spaces are few tokens. */
 function asText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 4);
+  return typeof value === 'string' ? value : JSON.stringify(value).repeat(2);
 }

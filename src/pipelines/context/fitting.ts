@@ -6,7 +6,7 @@ import { Counter } from './counting.ts';
 import { type Count, type Fit, fitTranscript } from './fit.ts';
 import type { Contexts } from './index.ts';
 import type { Profile } from './profile.ts';
-import { bodyOf, readTranscript, type Transcript } from './transcript.ts';
+import { bodyOf, readTranscript, type Transcript, tangledIn } from './transcript.ts';
 import { type Turns, turnsOf } from './turns.ts';
 import { lacking } from './wishes.ts';
 
@@ -66,6 +66,11 @@ export class Fitting {
     if (lack) {
       this.#step('context-not-accepted', { wants: lack.wish }, `backends.${backend.name}.context.accepts`);
       this.#refuse(`The model behind this answer takes no ${NAMES[lack.wish]}.`, lack.param);
+      return;
+    }
+    const tangled = tangledIn(transcript);
+    if (tangled) {
+      this.#refuse(`The member '${tangled}' is nested too deeply for a model to read.`, tangled);
       return;
     }
     this.#turns = turnsOf(transcript.messages, this.#rule.keep);

@@ -51,6 +51,7 @@ function around(messages: Messages): number {
   return AROUND_MESSAGE * (messages.length + 4);
 }
 
+/** Twice over: some templates write a member to a line. */
 function asText(value: unknown): string {
-  return JSON.stringify(value, null, 4);
+  return JSON.stringify(value).repeat(2);
 }

@@ -1,4 +1,5 @@
 import { Template } from '@huggingface/jinja';
+import { isTangled } from './nesting.ts';
 import { likePython, TEXT_FUNCTIONS } from './template-texts.ts';
 import type { Message } from './transcript.ts';
 
@@ -64,7 +65,8 @@ function withArguments(call: unknown): unknown {
   const { function: called } = (call ?? {}) as { function?: { arguments?: unknown } };
   if (typeof called?.arguments !== 'string') return call;
   try {
-    return { ...(call as object), function: { ...called, arguments: JSON.parse(called.arguments) } };
+    const given: unknown = JSON.parse(called.arguments);
+    return isTangled(given) ? call : { ...(call as object), function: { ...called, arguments: given } };
   } catch {
     return call; // it stays a text
   }

@@ -1,4 +1,5 @@
 import { type Member, scanElements, scanMembers } from '../../protocols/json-members.ts';
+import { isTangled } from './nesting.ts';
 
 /**
  * A conversation as the one form that all backends' prompts are made of: messages of text and parts, never tokens. It is
@@ -73,6 +74,15 @@ export function weightOf({ value, start, end }: Message): number {
 }
 
 const AROUND_CHARACTERS = 20;
+
+/** The member of the body that is nested beyond what can be made a prompt of; undefined where none is. */
+export function tangledIn({ messages, rest }: Transcript): string | undefined {
+  const parted = messages.filter(
+    ({ value }) => typeof value.content !== 'string' || value.tool_calls != null,
+  );
+  if (isTangled(parted.map(({ value }) => value))) return 'messages';
+  return ['tools', 'documents', 'chat_template_kwargs'].find((member) => isTangled(rest[member]));
+}
 
 /** One part of a message, as OpenAI has them. */
 export interface Part {
