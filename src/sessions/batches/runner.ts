@@ -46,6 +46,7 @@ export class BatchRunner {
   #timer: TimerHandle;
   #looking: Promise<void> | undefined;
   #lookAgain = false;
+  #blind = false;
   #draining = false;
   #beatAt = Number.NEGATIVE_INFINITY;
   #sweptAt = Number.NEGATIVE_INFINITY;
@@ -95,7 +96,16 @@ export class BatchRunner {
     const { timers, log } = this.#options;
     timers.clear(this.#timer);
     this.#looking = this.#look()
-      .catch((error: unknown) => log.warn({ err: error }, 'batches cannot be looked at'))
+      .then(
+        () => {
+          this.#blind = false;
+        },
+        (error: unknown) => {
+          // Once for as long as it lasts.
+          if (!this.#blind) log.warn({ err: error }, 'batches cannot be looked at');
+          this.#blind = true;
+        },
+      )
       .then(() => {
         this.#looking = undefined;
         if (this.#draining) return;
@@ -116,6 +126,12 @@ export class BatchRunner {
       const held = look.mine.find(({ id, epoch }) => id === run.claim.id && epoch === run.claim.epoch);
       if (!held && this.#runs.has(run.claim.id)) run.stop('lost');
       else if (held?.status === 'cancelling') run.stop('cancelled');
+    }
+    // A run that failed could not be left to others either.
+    for (const { id, epoch } of look.mine) {
+      if (this.#runs.has(id)) continue;
+      await store.call('release', { claim: { id, seq: 0, boot, epoch } });
+      look.free++;
     }
     const dead = this.#dead(look.workers);
     if (dead.length > 0) await store.call('bury', { boots: dead });
