@@ -13,8 +13,6 @@ const DEADLINE_MS = 2_000;
 const QUEUE_MAX = 512;
 const WARM_MS = 10_000;
 const END_MS = 120_000;
-/** What is likely is so many spreads above what is expected; see the policy. */
-const LIKELY_SPREADS = 2;
 const SEEDS = [1, 2, 3];
 /** CoDel's target and interval, stretched to the deadline as its 5 ms and 100 ms are to a round trip. */
 const TARGET_MS = DEADLINE_MS * 0.05;
@@ -25,7 +23,7 @@ interface Order {
   last?: boolean;
   codel?: boolean;
   /** Judged on arrival and at the turn: by so many spreads above what is expected, or by the longest of late. */
-  fit?: { arrival: number | 'longest'; turn: number };
+  fit?: { arrival: number | 'longest'; turn: number | 'longest' };
 }
 
 interface Load {
@@ -181,8 +179,8 @@ class World {
   }
 
   #service(job: Job, spreads: number | 'longest', now: number): number {
-    const { levelMs, likelyMs, safeMs } = this.#times.expected('any', job.tokens, now);
-    return spreads === 'longest' ? safeMs : levelMs + (spreads / LIKELY_SPREADS) * (likelyMs - levelMs);
+    const { levelMs, spreadMs, safeMs } = this.#times.expected('any', job.tokens, now);
+    return spreads === 'longest' ? safeMs : levelMs + spreads * spreadMs;
   }
 
   #refuse(job: Job, now: number): void {
@@ -200,14 +198,14 @@ function percentile(values: number[], share: number): number {
   return values.length === 0 ? 0 : Math.round(values[Math.floor(share * (values.length - 1))]!);
 }
 
-const fit = { arrival: 'longest', turn: 2 } as const;
+const fit = { arrival: 'longest', turn: 'longest' } as const;
 const orders: Order[] = [
   { name: 'first' },
   { name: 'last', last: true },
   { name: 'codel', codel: true },
   { name: 'first, fit (0, 0)', fit: { arrival: 0, turn: 0 } },
   { name: 'first, fit (1, 1)', fit: { arrival: 1, turn: 1 } },
-  { name: 'first, fit (3, 2)', fit: { arrival: 3, turn: 2 } },
+  { name: 'first, fit (longest, 2)', fit: { arrival: 'longest', turn: 2 } },
   { name: 'first, fit', fit },
   { name: 'last, fit', last: true, fit },
   { name: 'codel, fit', codel: true, fit },

@@ -12,6 +12,8 @@ export interface Engine {
   /** Sequences that it runs together. */
   batchMax: number;
   deadlineMs: number;
+  /** Of Armature's backend: how its `limits` differ from the defaults. */
+  limits: object;
 }
 
 export interface Front {
@@ -26,7 +28,7 @@ export interface Front {
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** `recordsPerSecondMax` and all else stay at their defaults: what is measured is what is shipped. */
-function armature({ upstream, model, deadlineMs }: Engine): Front {
+function armature({ upstream, model, deadlineMs, limits }: Engine): Front {
   return {
     name: 'armature',
     version: () => peers.find(({ name }) => name === 'armature')!.version(),
@@ -40,6 +42,7 @@ function armature({ upstream, model, deadlineMs }: Engine): Front {
             model,
             endpoints: [`http://${upstream}/v1`],
             gauges: `http://${upstream}/metrics`,
+            limits,
           },
         },
         routes: { [model]: { targets: [{ backend: 'engine' }], deadline: `${deadlineMs}ms` } },

@@ -32,6 +32,7 @@ const { values, positionals } = parseArgs({
     prompt: { type: 'string', default: '64' },
     output: { type: 'string', default: '16' },
     'deadline-ms': { type: 'string', default: '2000' },
+    limits: { type: 'string', default: '{}' },
     out: { type: 'string' },
   },
 });
@@ -234,6 +235,7 @@ try {
     model: values.model!,
     batchMax: BATCH_MAX,
     deadlineMs: DEADLINE_MS,
+    limits: JSON.parse(values.limits) as object,
   })) {
     if (positionals.length > 0 && !positionals.includes(front.name.split(' ')[0]!)) continue;
     const measured = await measure(front, capacity, rows);

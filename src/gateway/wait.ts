@@ -150,7 +150,7 @@ class Waiting implements Waiter, Yielder {
     const present = world.backends.get(this.#backend.name);
     if (present && this.#backend.line.length > 1) {
       // Nobody is served too late while another one waits who can still be served in time.
-      const serviceMs = this.#service(now).likelyMs;
+      const serviceMs = this.#service(now).safeMs;
       if (serviceMs > x.deadlineAt - now) {
         this.#tooLate(now, serviceMs);
         return 'left';

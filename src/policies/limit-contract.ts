@@ -38,8 +38,11 @@ export interface LimitController {
   observe(sample: LimitSample, now: number): void;
   /** The engine refused one for want of room, or says that a `part` of what is there waits. `inFlight`: units there now. */
   dropped(inFlight: number, part: number, now: number): void;
-  /** The engine says that hardly anything waits at it though `units` are there: no fewer are too many. */
-  free?(units: number, now: number): void;
+  /**
+   * The engine says that hardly anything waits at it though `units` are there: no fewer are too many. `idle`: how clearly it
+   * says so, from 0 to 1 where nothing waits at all.
+   */
+  free?(units: number, idle: number, now: number): void;
   /** What was learned may be wrong now: grow again from `units`. */
   restart(units: number): void;
 }

@@ -11,6 +11,8 @@ const UNIT_WEIGHT = 0.05;
 const TOTAL_WEIGHT = 0.1;
 /** Share of the limit in use from which it is taken to be binding. */
 const BINDING = 0.92;
+/** Where others wait already: then places that are kept for somebody else are all that is left. */
+const BINDING_CONTESTED = 0.85;
 /** Shares of the route's deadline: for the first token of a stream, the rest being for the queue; and for a whole answer. */
 const STREAM_SHARE = 0.5;
 const WHOLE_SHARE = 0.9;
@@ -39,6 +41,8 @@ export interface Sent {
   /** In flight when it was sent, itself included: reckoned tokens, and requests. */
   readonly tokensInFlight: number;
   readonly inflight: number;
+  /** Others waited for a place when it was sent. */
+  readonly contested: boolean;
 }
 
 /** The adaptive limit of one endpoint for one worker: feeds a controller with answers made comparable. */
@@ -153,7 +157,7 @@ export class AdaptiveLimit {
     if (now - this.#streamAt < STREAMS_MS) return;
     if (this.#byFirst) this.#controller = this.#byWhole ??= limitController('knee');
     const latency = Math.max(now - sent.startedAt, 1e-3);
-    const usual = this.#whole.observe(latency, sizeIn, sizeOut);
+    const usual = this.#whole.observe(latency, sizeIn, sizeOut, sent.inflight);
     const longer = usual > 0 ? latency / usual : 1;
     const floor = (latency / longer) * this.#wholeFloor.observe(longer, 0, now);
     const allowed = Math.min(WHOLE_SHARE * deadlineMs, this.#relative(floor));
@@ -186,7 +190,8 @@ export class AdaptiveLimit {
       if (this.#waitingReadings >= WAITING_READINGS) this.eager = this.#own;
       this.#waitingReadings = 0;
       const binds = tokens >= BINDING * this.#controller.limit;
-      if (binds && waiting <= FREE_SHARE * running) this.#controller.free?.(tokens, now);
+      const few = FREE_SHARE * running;
+      if (binds && waiting <= few) this.#controller.free?.(tokens, 1 - waiting / Math.max(1, few), now);
       return;
     }
     this.#waitingReadings++;
@@ -224,7 +229,7 @@ export class AdaptiveLimit {
   ): void {
     this.#blind = false;
     const sample = this.#sample;
-    const { tokensInFlight, inflight } = sent;
+    const { tokensInFlight, inflight, contested } = sent;
     const late = latency > allowed && latency > WAITS_MIN * floor;
     sample.sentAt = sent.startedAt;
     sample.ratio = latency / Math.max(floor, 1e-3);
@@ -234,7 +239,8 @@ export class AdaptiveLimit {
     sample.allowedPart = allowed / Math.max(latency, this.#totalMs ?? latency);
     sample.inFlight = tokensInFlight;
     sample.unit = Math.max(1, this.#unit);
-    sample.saturated = capped || !this.hasRoom(tokensInFlight / BINDING, inflight / BINDING);
+    const binding = contested ? BINDING_CONTESTED : BINDING;
+    sample.saturated = capped || !this.hasRoom(tokensInFlight / binding, inflight / binding);
     this.#controller.observe(sample, now);
   }
 }

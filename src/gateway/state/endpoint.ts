@@ -14,6 +14,9 @@ const COOL_MS_MAX = 300_000;
 const COMPARED_TOKENS = 100;
 const FIRST_TOKENS = 20;
 
+/** Of a cap, what others can have when the last places are kept for somebody. */
+const KEPT_AT_MOST = 0.85;
+
 /** How often the limit doubles while it is not known how long answers take. */
 const GROW_EVERY_MS = 500;
 
@@ -203,9 +206,10 @@ export class Endpoint {
     this.#adaptive?.cutOff(sent, deadlineMs, streamed, now);
   }
 
-  /** The cap was binding when it was sent. */
-  #isCapped({ inflight }: Sent): boolean {
-    return inflight >= this.#leases.held(this.key);
+  /** The cap was binding when it was sent, or all of it that is not kept for somebody else. */
+  #isCapped({ inflight, contested }: Sent): boolean {
+    const held = this.#leases.held(this.key);
+    return inflight >= (contested ? KEPT_AT_MOST * held : held);
   }
 
   /** Milliseconds until it may be used; 0 when it may now, Infinity when nobody knows. */

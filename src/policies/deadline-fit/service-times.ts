@@ -2,8 +2,7 @@
 const WEIGHT_UP = 0.2;
 const WEIGHT_DOWN = 0.1;
 const SPREAD_WEIGHT = 0.1;
-/** Mean distances above what is expected: most answers take no longer, and hardly any does. */
-const LIKELY_SPREADS = 2;
+/** Mean distances above what is expected: hardly any answer takes longer. */
 const SAFE_SPREADS = 3;
 /** The longest of one to two generations of samples is hardly gone beyond: so many of them, within these times. */
 const GENERATION = 64;
@@ -60,13 +59,13 @@ interface Kind {
 }
 
 export interface ServiceTime {
-  /** What is expected; what it may well be; what it hardly ever is more than. Milliseconds. */
+  /** What is expected, the mean distance to that, and what it hardly ever is more than. Milliseconds. */
   levelMs: number;
-  likelyMs: number;
+  spreadMs: number;
   safeMs: number;
 }
 
-const UNKNOWN: ServiceTime = { levelMs: 0, likelyMs: 0, safeMs: 0 };
+const UNKNOWN: ServiceTime = { levelMs: 0, spreadMs: 0, safeMs: 0 };
 
 /**
  * How long a backend takes from being sent a request to what its deadline is about: the first content of a stream, the end
@@ -101,7 +100,7 @@ export class ServiceTimes {
     if (now - good.at >= STALE_MS) return UNKNOWN;
     const { levelMs, spreadMs, peakMs } = good;
     const safeMs = Math.max(peakMs, levelMs + SAFE_SPREADS * spreadMs);
-    return { levelMs, likelyMs: levelMs + LIKELY_SPREADS * spreadMs, safeMs };
+    return { levelMs, spreadMs, safeMs };
   }
 
   /** Where nothing is known of this size it takes no less than the next smaller of which something is, and no more than the next larger. */

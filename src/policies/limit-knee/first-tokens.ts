@@ -61,6 +61,11 @@ export class FirstTokens {
     return base * (1 + Math.max(-CUT_MAX, GAIN * move));
   }
 
+  /** It was not let grow. */
+  held(): void {
+    this.#growth = GROWTH;
+  }
+
   forget(): void {
     this.#growth = GROWTH;
     this.#epochs = 0;

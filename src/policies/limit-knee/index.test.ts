@@ -129,6 +129,34 @@ it('does not move while it is not binding, nor by what was sent under another li
   expect(limit.limit).toBe(before);
 });
 
+describe('what does not bind', () => {
+  it('is taken back to a little above what is in use, while nothing has been found', () => {
+    const { limit, run, requests, now } = rig({ places: 1000, heldMs: 500 });
+    run(40);
+    expect([limit.starting, requests() > 300]).toEqual([true, true]);
+    const sample = { whole: false, ratio: 1, excess: 1, held: 500, share: 0.5, allowedPart: 1, unit: UNIT };
+    const begin = now();
+    for (let at = begin; at < begin + 60_000; at += 100) {
+      const inFlight = (20 + (Math.round((at - begin) / 100) % 31)) * UNIT;
+      limit.observe({ ...sample, sentAt: at, inFlight, saturated: false }, at);
+    }
+    expect(requests()).toBeGreaterThan(40);
+    expect(requests()).toBeLessThan(60);
+  });
+
+  it('makes no leap of it when what held it down is over', () => {
+    const { limit, run, trace, now } = rig({ places: 64, heldMs: 500 });
+    run(600);
+    // For ten seconds it is held a little below where that was.
+    limit.dropped(48 * UNIT, 0.2, now());
+    const before = trace.length;
+    run(2500);
+    const [, high] = spread(trace.slice(before));
+    expect(high).toBeGreaterThan(60);
+    expect(high).toBeLessThan(64 * 1.2);
+  });
+});
+
 it('starts again from a few where the endpoint was gone, and gives way to what the engine says', () => {
   const { limit, run, requests } = rig({ places: 32, heldMs: 500 });
   run(600);

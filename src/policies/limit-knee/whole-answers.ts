@@ -12,7 +12,7 @@ const PAIRS_MAX = 3;
  * The limit swings by this share about its base, so that what more would bring can be seen: more where answers differ more,
  * in parts of their spread.
  */
-const SWING_MIN = 0.06;
+const SWING_MIN = 0.04;
 const SWING_MAX = 0.2;
 const SWING_OF_SPREAD = 0.7;
 /** The first step after a change of direction, by how much the next in the same direction is longer, and the longest. */
@@ -35,17 +35,33 @@ export class WholeAnswers {
   #step = STEP;
   #rising = true;
 
+  /** By how much it swings. */
+  get size(): number {
+    return this.#size;
+  }
+
   /** The next base. */
   next(base: number, epoch: Side): number {
-    if (this.swing <= 0) {
-      this.#lower.addAll(epoch);
+    if (this.swing > 0) {
+      this.#upper.addAll(epoch);
+      this.swing = -this.#size;
+      return base;
+    }
+    this.#lower.addAll(epoch);
+    if (this.#upper.count === 0) {
       this.swing = this.#size;
       return base;
     }
-    this.#upper.addAll(epoch);
-    this.swing = -this.#size;
+    // Below, above and below again: what they are measured by may drift meanwhile, and is the same for both sides so.
     this.#pairs++;
-    return base * this.#judge();
+    const times = this.#judge();
+    if (this.#upper.count > 0) this.swing = this.#size;
+    return base * times;
+  }
+
+  /** It was not let grow. */
+  held(): void {
+    this.#step = STEP;
   }
 
   forget(): void {
@@ -61,8 +77,8 @@ export class WholeAnswers {
     if (spread > SWING_MIN) {
       const waits = waitsOf(lower, upper);
       const error = (Math.sqrt(lower.error2 + upper.error2) / upper.held / spread) * ERRORS;
-      if (this.#pairs >= PAIRS_MAX || Math.abs(waits - WAITS_MAX) > error)
-        return this.#move(waits < WAITS_MAX);
+      if (Math.abs(waits - WAITS_MAX) > error) return this.#move(waits < WAITS_MAX);
+      if (this.#pairs >= PAIRS_MAX) return this.#lean(waits < WAITS_MAX);
     }
     // The hard cap holds both sides: nothing is to be learned.
     if (this.#pairs >= PAIRS_MAX) this.#begin();
@@ -74,6 +90,13 @@ export class WholeAnswers {
     this.#rising = up;
     this.#begin();
     return up ? 1 + this.#step : 1 - this.#step;
+  }
+
+  /** It is not clear: as it seems, but half a step only. */
+  #lean(up: boolean): number {
+    this.#step = STEP;
+    this.#begin();
+    return up ? 1 + STEP / 2 : 1 - STEP / 2;
   }
 
   #begin(): void {

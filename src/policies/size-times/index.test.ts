@@ -19,7 +19,7 @@ it('finds what sizes take, whatever the engine, through noise', () => {
         for (let at = 0; at < 600; at++) {
           const [sizeIn, sizeOut] = [1 + 2000 * random.next(), 1 + 300 * random.next()];
           const right = base + perOut * sizeOut + perIn * sizeIn;
-          const said = times.observe(right * (0.9 + 0.2 * random.next()), sizeIn, sizeOut);
+          const said = times.observe(right * (0.9 + 0.2 * random.next()), sizeIn, sizeOut, 1);
           if (at > 100) worst = Math.max(worst, Math.abs(said / right - 1));
         }
         expect(worst).toBeLessThan(0.15);
@@ -36,9 +36,9 @@ it('follows an engine that turns slower', () => {
   for (const slower of [1, 4]) {
     for (let at = 0; at < 1500; at++) {
       const sizeOut = 1 + 100 * random.next();
-      times.observe(slower * (20 + 5 * sizeOut), 100, sizeOut);
+      times.observe(slower * (20 + 5 * sizeOut), 100, sizeOut, 1);
     }
-    said = times.observe(slower * 270, 100, 50);
+    said = times.observe(slower * 270, 100, 50, 1);
     expect(Math.abs(said / (slower * 270) - 1)).toBeLessThan(0.05);
   }
 });
@@ -50,7 +50,7 @@ it.each([
 ])('gives the mean where there is %s', (_, sizeIn, sizeOut) => {
   const times = new SizeTimes();
   let said = 0;
-  for (let at = 0; at < 300; at++) said = times.observe(at % 2 ? 90 : 110, sizeIn, sizeOut);
+  for (let at = 0; at < 300; at++) said = times.observe(at % 2 ? 90 : 110, sizeIn, sizeOut, 1);
   expect(said).toBeGreaterThan(90);
   expect(said).toBeLessThan(110);
 });

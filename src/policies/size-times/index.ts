@@ -1,5 +1,6 @@
-/** What an answer that is one older counts for. */
-const KEPT = 1 - 1 / 256;
+/** It is a mean of so many answers, or of so many for each that is in flight where that is more. */
+const ANSWERS_MIN = 256;
+const ANSWERS_PER_PLACE = 64;
 /** Keeps the equations solvable where all answers are of one size. */
 const RIDGE = 1e-4;
 
@@ -19,20 +20,24 @@ export class SizeTimes {
   #b1 = 0;
   #c1 = 0;
 
-  /** What an answer of that size takes, in the unit of `time`, after this one has been taken in. */
-  observe(time: number, sizeIn: number, sizeOut: number): number {
+  /**
+   * What an answer of that size takes, in the unit of `time`, after this one has been taken in. Those that are in flight
+   * together must not move what they are compared by: `inFlight`, how many they are.
+   */
+  observe(time: number, sizeIn: number, sizeOut: number, inFlight: number): number {
+    const kept = 1 - 1 / Math.max(ANSWERS_MIN, ANSWERS_PER_PLACE * inFlight);
     const a = 1 / time;
     const b = sizeOut / time;
     const c = sizeIn / time;
-    this.#aa = KEPT * this.#aa + a * a;
-    this.#ab = KEPT * this.#ab + a * b;
-    this.#ac = KEPT * this.#ac + a * c;
-    this.#bb = KEPT * this.#bb + b * b;
-    this.#bc = KEPT * this.#bc + b * c;
-    this.#cc = KEPT * this.#cc + c * c;
-    this.#a1 = KEPT * this.#a1 + a;
-    this.#b1 = KEPT * this.#b1 + b;
-    this.#c1 = KEPT * this.#c1 + c;
+    this.#aa = kept * this.#aa + a * a;
+    this.#ab = kept * this.#ab + a * b;
+    this.#ac = kept * this.#ac + a * c;
+    this.#bb = kept * this.#bb + b * b;
+    this.#bc = kept * this.#bc + b * c;
+    this.#cc = kept * this.#cc + c * c;
+    this.#a1 = kept * this.#a1 + a;
+    this.#b1 = kept * this.#b1 + b;
+    this.#c1 = kept * this.#c1 + c;
     return this.#solve(sizeIn, sizeOut);
   }
 
