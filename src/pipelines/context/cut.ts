@@ -11,13 +11,14 @@ const NEAR = 4096;
 
 /** The character, as people see it, that the UTF-16 unit at `at` belongs to: where it begins and ends. */
 export function characterAt(text: string, at: number): { start: number; end: number } {
-  // A character begins at a letter of ASCII, whatever is before it: what is before cannot change what comes after.
-  let from = at;
+  // Whatever is before a letter of ASCII cannot change what comes after it.
+  let from = Math.max(0, at - 1);
   while (from > 0 && at - from < NEAR && !isPlain(text.charCodeAt(from))) from--;
-  const near = isPlain(text.charCodeAt(from)) || from === 0;
+  if (from > 0 && !isPlain(text.charCodeAt(from))) return find(text, 0, at);
   const to = Math.min(text.length, at + NEAR);
-  const found = find(text.slice(near ? from : 0, to), near ? from : 0, at);
-  return found.end < to || to === text.length ? found : find(text, 0, at);
+  const found = find(text.slice(from, to), from, at);
+  const isWhole = (found.start > from || from === 0) && (found.end < to || to === text.length);
+  return isWhole ? found : find(text, 0, at);
 }
 
 function isPlain(unit: number): boolean {
