@@ -56,6 +56,9 @@ function checkNames(name: string, stage: Stage, stages: Stages, path: Path, find
     known(rank.query, [...path, 'rank', 'query']);
     known(rank.of, [...path, 'rank', 'of']);
   }
+  for (const [input, tensor] of Object.entries(stage.tensors ?? {})) {
+    if ('vectors' in tensor) known(tensor.vectors, [...path, 'tensors', input, 'vectors']);
+  }
 }
 
 /** One circle of stages, its first stage again at the end; undefined where there is none. */

@@ -231,7 +231,6 @@ export function checkMadeOf(stage: Stage, stages: Stages, path: Path, findings: 
   for (const [name, tensor] of Object.entries(stage.tensors ?? {})) {
     if (!('vectors' in tensor)) continue;
     const where = [...path, 'tensors', name, 'vectors'];
-    findings.known(tensor.vectors, stage.after, 'stage that it comes after', where);
     needs(tensor.vectors, 'vectors', where, 'vectors come of a stage of kind embeddings');
   }
   const { rank } = stage;

@@ -170,14 +170,18 @@ const stage = z
     after: [...new Set([...settings.after, ...madeOf(settings)])],
   }));
 
-/** The stages that a stage without a route takes what it has from. */
+/** The stages that a stage takes what it has from, without a template that names them. */
 export function madeOf(stage: {
   first?: string[] | undefined;
   merge?: { of: string[] } | undefined;
   rank?: { query: string; of: string } | undefined;
+  tensors?: Record<string, object> | undefined;
 }): string[] {
-  const { first, merge, rank } = stage;
-  return [...(first ?? []), ...(merge?.of ?? []), ...(rank ? [rank.query, rank.of] : [])];
+  const { first, merge, rank, tensors } = stage;
+  const vectors = Object.values(tensors ?? {}).flatMap((tensor) =>
+    'vectors' in tensor ? [String(tensor.vectors)] : [],
+  );
+  return [...(first ?? []), ...(merge?.of ?? []), ...(rank ? [rank.query, rank.of] : []), ...vectors];
 }
 
 export const pipeline = z.strictObject({

@@ -1,4 +1,5 @@
 import { Interpreter, parse, tokenize } from '@huggingface/jinja';
+import { expressionNames } from '../../config/templates.ts';
 import { environmentOf, type TemplateScope, usesOf, type Wanted } from '../templates.ts';
 
 type Program = ReturnType<typeof parse>;
@@ -15,20 +16,19 @@ const DEPTH_MAX = 32;
 
 /** A Jinja expression over what a stage can see, parsed once. The configuration's check has found it to be one expression. */
 export class Expression {
+  /** The names that it reads something of. */
+  readonly roots: readonly string[];
   readonly #statement: Program['body'][number];
   readonly #uses: Readonly<Record<string, Wanted>>;
 
   /** Throws where the text is none. */
   constructor(text: string) {
     const program = parse(tokenize(`{{ ${text} }}`));
-    if (program.body.length !== 1) throw new Error('expected one expression');
+    const read = expressionNames(text);
+    if ('cause' in read) throw new Error(read.cause);
+    this.roots = read.names;
     this.#statement = program.body[0]!;
     this.#uses = usesOf(program);
-  }
-
-  /** The names that it reads something of. */
-  get roots(): string[] {
-    return Object.keys(this.#uses);
   }
 
   /** What it gives, as plain data; undefined where it speaks of what is not there. Throws where it cannot be told. */

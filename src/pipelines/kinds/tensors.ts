@@ -176,7 +176,7 @@ function readEach(output: Output, stage: StageSettings, items: readonly StageIte
 
 /** A row of numbers each, where the shape says that there are rows. */
 function rowsOf(numbers: number[], shape: number[]): number[][] | undefined {
-  const inner = shape.filter((length, i) => length !== 1 || i === shape.length - 1 || i === 0);
+  const inner = shape.filter((length, i) => length !== 1 || i === shape.length - 1);
   const width = inner.at(-1) ?? 0;
   if (inner.length === 0 || inner.length > 2 || width === 0) return undefined;
   const rows: number[][] = [];
