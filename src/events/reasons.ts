@@ -138,6 +138,15 @@ export const REASONS = {
     'There was no room for the answer to the joined request of {callers}: each goes by itself.',
   'not-joined': 'There was no room for a joined request of {callers}: each goes by itself.',
 
+  // Texts that become tokens here
+  prepared: '{texts} texts became {tokens} tokens in {tookMs}.',
+  'prepared-batch':
+    'Went upstream in a batch of {texts} texts of {callers} callers: {tokens} tokens, {padded} with padding.',
+  'not-prepared-full': 'Its texts did not become tokens: {waiting} texts wait for that already.',
+  'not-prepared-late': 'Its texts did not become tokens: the deadline had passed when their turn came.',
+  'not-prepared-unreadable': 'Its texts did not become tokens: {why}.',
+  'not-prepared-broken': 'Its texts did not become tokens, and were tried twice: {why}.',
+
   // How the answer ended
   committed: 'The answer began: from here on the caller has a part of it.',
   answered: 'The answer was whole[: {bytes}].',
@@ -212,6 +221,11 @@ export const REASONS = {
   'key-created': 'A key was created for {tenant}[, called {name}]: {key}.',
   'key-revoked': 'A key of {tenant}[, called {name},] was revoked: {key}.',
 
+  // Sessions
+  'session-moved': 'A session of {tenant} moved from {from} ({fromModel}) to {to} ({toModel}): {reason}.',
+  'session-removed': 'A session of {tenant} was removed: turns, {turns}.',
+  'response-not-kept': 'An answer of {tenant} could not be kept: {why}.',
+
   // Endpoints and hosts
   'endpoint-well': 'The endpoint answers its probes again: {inARow} in a row[ with {status}].',
   'endpoint-unwell':
@@ -247,6 +261,8 @@ export const IN_SHORT: Readonly<Record<string, string>> = {
   'too-late-to-serve': 'its turn came too late',
   quota_exceeded: 'a limit of the tenant was used up',
   draining: 'the gateway was shutting down',
+  'preprocessing-full': 'too many texts waited to become tokens',
+  'buffers-full': 'there was no room to hold it',
   overloaded: 'there was no room',
   backend_unavailable: 'no endpoint could be used',
   backend_error: 'the engine failed',

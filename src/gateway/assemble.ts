@@ -10,6 +10,7 @@ import { BufferBudget } from './buffer-budget.ts';
 import type { FactSink, Leases, OpenTransport, StatefulEndpoints } from './contracts.ts';
 import { EndpointWatch } from './endpoint-watch.ts';
 import { Path } from './path.ts';
+import { Preparing } from './preparing/index.ts';
 import { Quotas } from './quota/quotas.ts';
 import { Rates } from './quota/rates.ts';
 import { Sequences } from './sequences.ts';
@@ -73,6 +74,7 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     answers: new Answers({ clock, random, world, metrics, buffers }),
     shadows: new ShadowCopies({ clock, random, timers, world, metrics, buffers, watch }),
     watch,
+    preparing: parts.tokenizers && new Preparing(parts.tokenizers),
     pipelines: new Pipelines(),
     contexts: new Contexts({ clock, tokenizers: parts.tokenizers, off: parts.promptsAreLengths }),
     stateful: parts.stateful,

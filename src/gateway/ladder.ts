@@ -6,7 +6,7 @@ import type { Exchange } from './exchange.ts';
 import { noteDecision } from './note-decision.ts';
 import { fixedAnswer } from './own-answers.ts';
 import type { Path } from './path.ts';
-import { speaks } from './state/world.ts';
+import { speaks } from './state/targets.ts';
 
 /** Why a request is not answered in full whose priority is held at a rung of shorter answers. */
 const HELD = 'rung-held';

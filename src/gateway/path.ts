@@ -31,16 +31,17 @@ import {
   allCooling,
   deadlinePassed,
   drainingFailure,
-  forbidden,
   noEndpoint,
   nothingKept,
   wrongProtocol,
 } from './failures.ts';
-import { identify, mayCall } from './identify.ts';
+import { findRoute } from './find-route.ts';
+import { identify } from './identify.ts';
 import { InnerCaller } from './inner-caller.ts';
 import { descend, goStraight } from './ladder.ts';
-import { failureAnswer, type OwnAnswer, ownAnswer, unknownRoute } from './own-answers.ts';
+import { failureAnswer, type OwnAnswer, ownAnswer } from './own-answers.ts';
 import { plan } from './plan.ts';
+import type { Preparing } from './preparing/index.ts';
 import { addQuotaHeaders, reserveQuota } from './quota/reserve.ts';
 import { isShed, outcomeOf, Settler } from './record/settle.ts';
 import type { Sequences } from './sequences.ts';
@@ -60,6 +61,8 @@ export interface PathDeps {
   sequences: Sequences;
   answers: Answers;
   shadows: ShadowCopies;
+  /** Absent where nothing makes tokens of texts. */
+  preparing: Preparing | undefined;
   pipelines: PipelineRunner;
   contexts: ContextFitter;
   /** Absent where there is no place to keep state, such as in a simulation. */
@@ -152,11 +155,9 @@ export class Path {
   route(x: Exchange, call: Call): void {
     const { world } = this.deps;
     x.call = call;
-    const isStage = x.terms?.charged === 'stage';
-    const route = world.routes.get(call.route) ?? (isStage ? undefined : world.pipelines.get(call.route));
-    if (!route || !(isStage || mayCall(world, x.tenant, call.route))) {
-      const known = route !== undefined;
-      this.refuse(x, known ? forbidden(call.route) : unknownRoute(call.route, x.tenant, world));
+    const route = findRoute(x, call.route, world);
+    if ('code' in route) {
+      this.refuse(x, route);
       return;
     }
     x.route = route;
@@ -166,13 +167,12 @@ export class Path {
       this.refuse(x, refused);
       return;
     }
-    if (isStage) x.charged = 'stage';
     if (route.pipeline) {
       x.charged = 'pipeline';
       x.cost = { tokensIn: 0, tokensOut: 0 };
     } else x.cost = reckonCost(call, x.caller.body.length, route.usualOut.value);
     x.targets = route.targets[call.protocol];
-    x.lookedUpIn = world.snapshot;
+    if (world.routes.get(route.name) === route) x.lookedUpIn = world.snapshot;
     if (x.targets.length === 0 && !route.pipeline) {
       this.refuse(x, wrongProtocol(call));
       return;

@@ -219,6 +219,7 @@ export class Worker {
       queued,
       routes: names.map((route) => ({ route, ready: isReady(this.#world, route, now) === true })),
       factsWaiting: this.#link.facts.waiting,
+      textsWaiting: this.#options.preprocessing.pool.waiting,
       batches: this.#options.stateful.batches,
     };
   }

@@ -35,6 +35,8 @@ export interface GaugeReadings {
   queued: Record<Priority, number>;
   routes: Iterable<{ route: string; ready: boolean }>;
   factsWaiting: number;
+  /** Texts that wait to become tokens. */
+  textsWaiting?: number;
   /** Batches that are not over, by status, whichever worker runs them. */
   batches: Readonly<Record<string, number>>;
 }
@@ -49,7 +51,7 @@ export type WorkerMetrics = ReturnType<typeof workerMetrics>;
 export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
   defineGauges(registry, read);
   const tally: Tally = (name, help, ...labels) => new TallyFamily(registry, name, help, labels);
-  const spread = (name: string, help: string, bounds: readonly number[], ...labels: string[]) =>
+  const spread: Spreads = (name, help, bounds, ...labels) =>
     new SpreadFamily(registry, name, help, labels, bounds);
   const queueSeconds = spread(
     'armature_queue_seconds',
@@ -61,6 +63,40 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
   return {
     /** route, tenant, outcome */
     requests: tally('armature_requests_total', 'Requests by how they ended.', 'route', 'tenant', 'outcome'),
+    ...timeMetrics(spread),
+    /** priority */
+    queueSeconds,
+    ...detourMetrics(tally),
+    /** route, tenant, kind (`in`, `out`) */
+    tokens: tally(
+      'armature_tokens_total',
+      'Tokens of prompts (in) and answers (out).',
+      'route',
+      'tenant',
+      'kind',
+    ),
+    /** route, tenant */
+    cost: tally(
+      'armature_cost_total',
+      'What the tokens cost, at the price of the backends that used them.',
+      'route',
+      'tenant',
+    ),
+    /** outcome (`answered`, `failed`, `again`) */
+    batchLines: tally(
+      'armature_batch_lines_total',
+      'Lines of batches by what came of asking them: `again` where they are asked once more.',
+      'outcome',
+    ),
+  };
+}
+
+type Tally = (name: string, help: string, ...labels: string[]) => TallyFamily;
+type Spreads = (name: string, help: string, bounds: readonly number[], ...labels: string[]) => SpreadFamily;
+
+/** What things take, seconds. */
+function timeMetrics(spread: Spreads) {
+  return {
     /** route */
     requestSeconds: spread(
       'armature_request_seconds',
@@ -88,30 +124,6 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
       "A request's time in the worker less its waiting in the queue and for upstream.",
       OVERHEAD_SECONDS,
     ).of(),
-    /** priority */
-    queueSeconds,
-    ...detourMetrics(tally),
-    /** route, tenant, kind (`in`, `out`) */
-    tokens: tally(
-      'armature_tokens_total',
-      'Tokens of prompts (in) and answers (out).',
-      'route',
-      'tenant',
-      'kind',
-    ),
-    /** route, tenant */
-    cost: tally(
-      'armature_cost_total',
-      'What the tokens cost, at the price of the backends that used them.',
-      'route',
-      'tenant',
-    ),
-    /** outcome (`answered`, `failed`, `again`) */
-    batchLines: tally(
-      'armature_batch_lines_total',
-      'Lines of batches by what came of asking them: `again` where they are asked once more.',
-      'outcome',
-    ),
     loopDelaySeconds: spread(
       'armature_event_loop_delay_seconds',
       "How late the worker's event loop runs, beyond the sampling interval.",
@@ -119,8 +131,6 @@ export function workerMetrics(registry: Registry, read: () => GaugeReadings) {
     ).of(),
   };
 }
-
-type Tally = (name: string, help: string, ...labels: string[]) => TallyFamily;
 
 /** Of requests that did not go straight to one endpoint and back. */
 function detourMetrics(tally: Tally) {
@@ -143,6 +153,19 @@ function detourMetrics(tally: Tally) {
     ),
     /** route, how (`single-flight`, `batch`) */
     joined: tally('armature_joined_total', 'Requests that went upstream as one with others.', 'route', 'how'),
+    /** route */
+    preparedBatches: tally(
+      'armature_prepared_batches_total',
+      'Batches of texts that went upstream as tokens.',
+      'route',
+    ),
+    /** route, kind (`text`, `padding`) */
+    preparedTokens: tally(
+      'armature_prepared_tokens_total',
+      'Tokens that went upstream in such batches, of texts and of padding.',
+      'route',
+      'kind',
+    ),
     /** route, outcome (`won`, `lost`, `failed`, `abandoned`, `withheld`) */
     hedges: tally(
       'armature_hedges_total',
@@ -225,6 +248,13 @@ function defineGauges(registry: Registry, read: () => GaugeReadings): void {
     (it, { routes }) => {
       for (const { route, ready } of routes) it.set({ route }, ready ? 1 : 0);
     },
+  );
+  gauge(
+    'armature_preprocessing_waiting',
+    'Texts that wait to become tokens.',
+    [],
+    'sum',
+    (it, { textsWaiting }) => it.set(textsWaiting ?? 0),
   );
   gauge('armature_facts_waiting', 'Records that wait to be stored.', [], 'sum', (it, { factsWaiting }) => {
     it.set(factsWaiting);

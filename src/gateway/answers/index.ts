@@ -63,14 +63,21 @@ export class Answers {
       }
       if (rules.keepMs > 0 && wish.keep) this.#listen(x, buffers);
     }
-    return rules.batch !== undefined && this.#batches.join(path, x);
+    return this.#goesTogether(path, x);
   }
 
   /** Brings a shared request on its way: its members have looked for a kept answer already. */
   beginCarrier(path: Path, carrier: Exchange): void {
     const rules = carrier.route!.answers!;
     if (rules.keepMs > 0) this.#listen(carrier, this.#deps.buffers);
-    if (rules.batch === undefined || !this.#batches.join(path, carrier)) path.start(carrier);
+    if (!this.#goesTogether(path, carrier)) path.start(carrier);
+  }
+
+  /** It goes upstream with others, or prepared: not by itself as it is. */
+  #goesTogether(path: Path, x: Exchange): boolean {
+    const { answers, prepare } = x.route!;
+    if (prepare) return path.deps.preparing?.take(path, x, prepare) ?? false;
+    return answers!.batch !== undefined && this.#batches.join(path, x);
   }
 
   /** The ladder's rung: the youngest answer that any target of the route has given to the same request. */

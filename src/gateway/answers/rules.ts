@@ -14,12 +14,18 @@ export interface AnswerRules {
   batch: RouteSettings['batch'];
 }
 
-/** Undefined for a route that keeps and shares nothing, so that its requests pay nothing. */
-export function answerRules({ cache, ladder, singleFlight, batch }: RouteSettings): AnswerRules | undefined {
+/** Undefined for a route that keeps, shares and prepares nothing, so that its requests pay nothing. */
+export function answerRules({
+  cache,
+  ladder,
+  singleFlight,
+  batch,
+  prepare,
+}: RouteSettings): AnswerRules | undefined {
   const stale = ladder.map((rung) => ('cached' in rung ? rung.cached.staleMax : 0));
   const ttl = cache?.ttl ?? 0;
   const keepMs = Math.max(ttl, ...stale);
-  if (keepMs === 0 && !singleFlight && !batch) return undefined;
+  if (keepMs === 0 && !singleFlight && !batch && !prepare) return undefined;
   return {
     ttl,
     keepMs,

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { canonicalMembers, canonicalObject } from '../../protocols/canonical-json.ts';
-import { type Member, rawValue, scanElements, scanMembers } from '../../protocols/json-members.ts';
+import { type Member, scanMembers } from '../../protocols/json-members.ts';
 import type { Joiner, Part, Share } from './contracts.ts';
+import { readRows, renumbered } from './embedding-rows.ts';
 import { hasTwice, replaced, withMembers } from './pieces.ts';
 
 /** Beyond this a request goes by itself: what is said beside the input is short. */
@@ -86,32 +87,6 @@ const joiner: Joiner = {
     });
   },
 };
-
-interface Row {
-  start: number;
-  end: number;
-  index: Member;
-}
-
-/** The rows in the order of their inputs; undefined unless there is exactly one for each. */
-function readRows(answer: Buffer, data: Member, total: number): Row[] | undefined {
-  const places = scanElements(answer, data.start, data.end);
-  if (places?.length !== total) return undefined;
-  const rows: Row[] = [];
-  for (const { start, end } of places) {
-    const scanned = scanMembers(answer, start, end);
-    const found = typeof scanned === 'string' ? [] : scanned.members.filter(({ key }) => key === 'index');
-    const index = found.length === 1 ? Number(rawValue(answer, found[0]!)) : -1;
-    if (!Number.isSafeInteger(index) || index < 0 || index >= total || rows[index]) return undefined;
-    rows[index] = { start, end, index: found[0]! };
-  }
-  return rows;
-}
-
-/** The row's own bytes, with another index. */
-function renumbered(answer: Buffer, { start, end, index }: Row, to: number): string {
-  return `${answer.toString('utf8', start, index.start)}${to}${answer.toString('utf8', index.end, end)}`;
-}
 
 function readTokens(answer: Buffer, { start, end }: Member): number | undefined {
   let usage: { prompt_tokens?: unknown } | null;

@@ -9,7 +9,8 @@ import type { EndpointWatch } from '../endpoint-watch.ts';
 import type { Exchange } from '../exchange.ts';
 import { isPinned, isSequence } from '../ladder.ts';
 import type { Endpoint } from '../state/endpoint.ts';
-import { type Backend, speaks, type World } from '../state/world.ts';
+import { speaks } from '../state/targets.ts';
+import type { Backend, World } from '../state/world.ts';
 import { ShadowCopy, type ShadowOutcome } from './copy.ts';
 
 export interface ShadowDeps {

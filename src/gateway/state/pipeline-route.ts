@@ -24,6 +24,7 @@ export function pipelineRoute(name: string, pipeline: PipelineSettings): Route {
     targets: { openai: [], oip: [] },
     retries: new RetryBudget(),
     answers: undefined,
+    prepare: undefined,
     waiting: new Displacement(priorities.length),
     hedges: undefined,
     shadows: undefined,

@@ -19,12 +19,14 @@ import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
 import { type AnswerRules, answerRules } from '../answers/rules.ts';
 import type { Leases, OpenTransport } from '../contracts.ts';
+import { type PrepareRules, prepareRules } from '../preparing/rules.ts';
 import type { Quotas } from '../quota/quotas.ts';
 import { Endpoint, endpointKey } from './endpoint.ts';
 import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
 import { pipelineRoute } from './pipeline-route.ts';
 import { isRoomFor } from './room.ts';
+import { shadowsOf, targetsOf } from './targets.ts';
 import { UsualTimes } from './usual-times.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
 import { authHeaders, readTls } from './way-to-backend.ts';
@@ -66,6 +68,8 @@ export interface Route {
   retries: RetryBudget;
   /** What it does with answers beyond giving each to who asked; undefined for nothing. */
   answers: AnswerRules | undefined;
+  /** Where texts of its requests become tokens before they go to an engine. */
+  prepare: PrepareRules | undefined;
   /** Requests of this route that wait now, whatever for; shared by all snapshots. */
   waiting: Displacement<Yielder>;
   /** Where second attempts may run beside the first. */
@@ -172,9 +176,10 @@ export class World {
         name,
         pipeline: undefined,
         settings: route,
-        targets: { openai: targetsOf(route, backends, 'openai'), oip: targetsOf(route, backends, 'oip') },
+        targets: targetsOf(route, backends),
         retries: keep(this.#budgets, name, () => new RetryBudget()),
         answers: answerRules(route),
+        prepare: prepareRules(route, settings),
         waiting: keep(this.#waiting, name, () => new Displacement<Yielder>(priorities.length)),
         hedges: route.hedge && keep(this.#hedges, name, () => new HedgeBudget()),
         shadows: shadowsOf(route, backends),
@@ -360,29 +365,6 @@ export class World {
     }
     return endpoint;
   }
-}
-
-function targetsOf(
-  route: RouteSettings,
-  backends: ReadonlyMap<string, Backend>,
-  protocol: Dialect['protocol'],
-): Target[] {
-  return route.targets.flatMap(({ backend: name, weight }) => {
-    const backend = backends.get(name)!;
-    return weight > 0 && speaks(backend, protocol) ? [{ name, weight, backend }] : [];
-  });
-}
-
-function shadowsOf({ shadow }: RouteSettings, backends: ReadonlyMap<string, Backend>): Shadow[] | undefined {
-  const shadows = shadow.filter(({ percent }) => percent > 0);
-  return shadows.length === 0
-    ? undefined
-    : shadows.map(({ backend, percent }) => ({ backend: backends.get(backend)!, percent }));
-}
-
-/** Hosts of our own speak both protocols. */
-export function speaks({ settings, dialect }: Backend, protocol: Dialect['protocol']): boolean {
-  return settings.engine === 'local' || settings.engine === 'sim' || dialect.protocol === protocol;
 }
 
 function keep<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {

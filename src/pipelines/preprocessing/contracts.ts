@@ -52,4 +52,6 @@ export interface TokenizerPool {
 export interface TokenizerFiles {
   /** The tokenizer of a model under `models`; undefined while it is being fetched, or where the model has none that is known. */
   ofModel(model: string): TokenizerFile | undefined;
+  /** The tokenizer in a file of the configuration's; undefined where there is no such file. */
+  ofFile(path: string): TokenizerFile | undefined;
 }

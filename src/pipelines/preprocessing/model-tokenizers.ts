@@ -29,16 +29,16 @@ export class ModelTokenizers implements TokenizerFiles {
     const file = model?.tokenizer ?? (model?.format === 'gguf' ? model : undefined);
     if (!model || !file) return undefined;
     const path = this.#files.find(file);
-    if (path !== undefined) return tokenizerFile(path);
+    if (path !== undefined) return this.ofFile(path);
     if (file === model || this.#fetching.has(name)) return undefined;
     this.#fetching.add(name);
     void this.#files.fetch(`tokenizer of ${name}`, file).then(() => this.#fetching.delete(name));
     return undefined;
   }
-}
 
-/** A tokenizer at a path, known by what the file is now; undefined where there is none. */
-export function tokenizerFile(path: string): TokenizerFile | undefined {
-  const found = statSync(path, { throwIfNoEntry: false });
-  return found && { key: `${path} ${found.size} ${found.mtimeMs}`, path };
+  /** Known by what the file is now. */
+  ofFile(path: string): TokenizerFile | undefined {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found && { key: `${path} ${found.size} ${found.mtimeMs}`, path };
+  }
 }

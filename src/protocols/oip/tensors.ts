@@ -113,25 +113,45 @@ function readCall(request: Json, raw: Buffer): InferCall {
   if (!Array.isArray(request.inputs) || request.inputs.length === 0) {
     throw new Unreadable('inputs must be a list of one tensor or more');
   }
-  let at = 0;
-  const inputs = request.inputs.map((value: unknown) => {
-    const input = readTensorHead(value);
-    const size = parameter(value as Json, 'binary_data_size');
-    if (size === undefined) return { ...input, data: fromJson(input, (value as Json).data) };
-    if (!Number.isSafeInteger(size) || (size as number) < 0 || at + (size as number) > raw.length) {
-      throw new Unreadable(`input '${input.name}': binary_data_size does not fit the body`);
-    }
-    const data = raw.subarray(at, (at += size as number));
-    checkBinary(input, data);
-    return { ...input, data };
-  });
-  if (at !== raw.length) throw new Unreadable(`${raw.length - at} bytes follow the tensors of the request`);
+  const inputs = readTensors(request.inputs, raw);
   return {
     id: typeof request.id === 'string' ? request.id : undefined,
     inputs,
     outputs: readOutputs(request.outputs),
     binaryOutputs: parameter(request, 'binary_data_output') === true,
   };
+}
+
+/** Tensors of a request, or of an answer: their data in the JSON, or behind it in their order. */
+function readTensors(list: readonly unknown[], raw: Buffer): Tensor[] {
+  let at = 0;
+  const tensors = list.map((value: unknown) => {
+    const tensor = readTensorHead(value);
+    const size = parameter(value as Json, 'binary_data_size');
+    if (size === undefined) return { ...tensor, data: fromJson(tensor, (value as Json).data) };
+    if (!Number.isSafeInteger(size) || (size as number) < 0 || at + (size as number) > raw.length) {
+      throw new Unreadable(`input '${tensor.name}': binary_data_size does not fit the body`);
+    }
+    const data = raw.subarray(at, (at += size as number));
+    checkBinary(tensor, data);
+    return { ...tensor, data };
+  });
+  if (at !== raw.length) throw new Unreadable(`${raw.length - at} bytes follow the tensors of the request`);
+  return tensors;
+}
+
+/** Reads the outputs of an inference answer; `headerLength` as in a request. A message where they cannot be read. */
+export function readInferOutputs(body: Buffer, headerLength: string | undefined): Tensor[] | string {
+  const jsonEnd = headerLength === undefined ? body.length : Number(headerLength);
+  if (!Number.isSafeInteger(jsonEnd) || jsonEnd < 1 || jsonEnd > body.length) return 'it has no JSON';
+  try {
+    const { outputs } = parseObject(body.toString('utf8', 0, jsonEnd));
+    if (!Array.isArray(outputs)) return 'it has no outputs';
+    return readTensors(outputs, body.subarray(jsonEnd));
+  } catch (error) {
+    if (error instanceof Unreadable) return error.message;
+    throw error;
+  }
 }
 
 function readOutputs(outputs: unknown): InferCall['outputs'] {

@@ -1,0 +1,29 @@
+import type { Dialect } from '../../backends/contracts.ts';
+import type { RouteSettings } from '../../config/schema/index.ts';
+import type { Backend, Route, Shadow, Target } from './world.ts';
+
+/** Targets of a route that may be used, by what they speak. */
+export function targetsOf(route: RouteSettings, backends: ReadonlyMap<string, Backend>): Route['targets'] {
+  const speaking = (protocol: Dialect['protocol']): Target[] =>
+    route.targets.flatMap(({ backend: name, weight }) => {
+      const backend = backends.get(name)!;
+      return weight > 0 && speaks(backend, protocol) ? [{ name, weight, backend }] : [];
+    });
+  // Where texts become tensors, those who take tensors answer embeddings as well.
+  return { openai: speaking(route.prepare?.to === 'tensors' ? 'oip' : 'openai'), oip: speaking('oip') };
+}
+
+export function shadowsOf(
+  { shadow }: RouteSettings,
+  backends: ReadonlyMap<string, Backend>,
+): Shadow[] | undefined {
+  const shadows = shadow.filter(({ percent }) => percent > 0);
+  return shadows.length === 0
+    ? undefined
+    : shadows.map(({ backend, percent }) => ({ backend: backends.get(backend)!, percent }));
+}
+
+/** Hosts of our own speak both protocols. */
+export function speaks({ settings, dialect }: Backend, protocol: Dialect['protocol']): boolean {
+  return settings.engine === 'local' || settings.engine === 'sim' || dialect.protocol === protocol;
+}
