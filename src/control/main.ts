@@ -52,11 +52,13 @@ async function start(place: Place, log: Logger): Promise<void> {
   };
   process.on('SIGHUP', () => hangUp());
   const { ledger, effective, faults } = await openLedger(place, log);
-  const probe = httpProbe(systemTimers);
-  const openPage = httpPages(systemTimers);
   const sessions = new KeptSessions({ dataDir: place.data, ledger, log, ...timing });
-  const options = { place, ledger, log, probe, openPage, sessions, ...timing };
-  const control = await Control.start(options, effective, faults);
+  const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
+  const control = await Control.start(
+    { place, ledger, log, sessions, ...senses, ...timing },
+    effective,
+    faults,
+  );
   const listener = await listen<GatewayToControl | HostToControl, never>(socketPath(place.data, 'control'), {
     onConnect: (link) => control.accept(link),
   });

@@ -7,7 +7,7 @@ import { Responses } from '../../src/sessions/responses/index.ts';
 import { sessionsInMemory } from '../../src/store/memory/sessions.ts';
 import type { SessionsStore } from '../../src/store/sessions.ts';
 import type { Json } from '../upstream/sse.ts';
-import { type VirtualCaller, VirtualGateway } from './virtual-gateway.ts';
+import { chatAnswer, type Engine, type VirtualCaller, VirtualGateway } from './virtual-gateway.ts';
 
 /** A virtual gateway that keeps responses and conversations in memory. */
 export class SessionsGateway extends VirtualGateway {
@@ -46,6 +46,7 @@ function keeping(store: SessionsStore, time: VirtualTime): StatefulEndpoints {
     take: (path, x) => (x.stateful!.stateful === 'responses' ? responses : conversations).take(path, x),
     drain: () => undefined,
     close: () => store.close(),
+    batches: {},
   };
 }
 
@@ -59,5 +60,53 @@ export function eventsOf(caller: VirtualCaller): Json[] {
       const event = JSON.parse(data.slice('data: '.length)) as Json;
       if (name !== `event: ${event.type}`) throw new Error(`${name} tells ${event.type}`);
       return event;
+    });
+}
+
+export const ONE = 'http://a:1';
+export const TWO = 'http://b:1';
+
+const backend = (origin: string) => ({ engine: 'openai', model: 'm', endpoints: [`${origin}/v1`] });
+export const config = (route: object = {}, more: object = {}) => ({
+  backends: { b1: backend(ONE), b2: backend(TWO) },
+  routes: { chat: { targets: [{ backend: 'b1' }], deadline: '5s', ...route } },
+  ...more,
+});
+
+export function gateway(
+  engine: Engine = chatAnswer('Hello'),
+  route: object = {},
+  changed?: (store: SessionsStore) => SessionsStore,
+) {
+  const it = new SessionsGateway(config(route), changed);
+  it.engines.set(ONE, engine);
+  it.engines.set(TWO, engine);
+  return it;
+}
+
+export const json = (caller: { text: string }) => JSON.parse(caller.text);
+export const sent = (it: SessionsGateway) => JSON.parse(String(it.served.at(-1)!.request.body));
+
+/** A whole answer of one choice. */
+export function answering(choice: object, usage?: object): Engine {
+  return ({ sink, time }) =>
+    void time.set(5, () => {
+      sink.onHead(200, { 'content-type': 'application/json' });
+      sink.onData(Buffer.from(JSON.stringify({ choices: [{ index: 0, ...choice }], usage })));
+      sink.onEnd();
+    });
+}
+
+/** The deltas of a stream, then its finish reason. */
+export function streaming(deltas: object[], finish = 'stop'): Engine {
+  return ({ sink, time }) =>
+    void time.set(5, () => {
+      const chunk = (choice: object) =>
+        Buffer.from(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`);
+      sink.onHead(200, { 'content-type': 'text/event-stream' });
+      for (const delta of deltas) sink.onData(chunk({ delta }));
+      sink.onData(chunk({ delta: {}, finish_reason: finish }));
+      sink.onData(Buffer.from('data: [DONE]\n\n'));
+      sink.onEnd();
     });
 }

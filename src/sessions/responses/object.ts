@@ -33,7 +33,35 @@ export function responseObject({ id, createdAt, request }: ResponseHead, end: Re
     output: end.output,
     usage: end.usage ?? null,
     conversation: request.conversation === undefined ? null : { id: request.conversation },
-    ...request.echoed,
+    ...settingsOf(request),
+  };
+}
+
+/** What was asked for, as the response tells it back. */
+function settingsOf(request: ResponseRequest): Json {
+  const { tools, formats, passed } = request;
+  const given = (key: string) => (passed[key] === undefined ? {} : { [key]: passed[key] });
+  return {
+    instructions: request.instructions ?? null,
+    max_output_tokens: request.outputTokensMax ?? null,
+    max_tool_calls: request.toolCallsMax ?? null,
+    metadata: request.metadata,
+    model: request.model,
+    parallel_tool_calls: tools.parallel ?? true,
+    previous_response_id: request.previous ?? null,
+    reasoning: formats.reasoning,
+    service_tier: passed['service_tier'] ?? 'default',
+    store: request.store,
+    temperature: passed['temperature'] ?? null,
+    text: formats.text,
+    tool_choice: tools.choiceEchoed,
+    tools: tools.echoed,
+    top_logprobs: formats.topLogprobs ?? 0,
+    top_p: passed['top_p'] ?? null,
+    truncation: request.truncation ?? 'disabled',
+    user: passed['user'] ?? null,
+    ...given('prompt_cache_key'),
+    ...given('safety_identifier'),
   };
 }
 

@@ -26,13 +26,13 @@ export interface ResponseRequest {
   stream: boolean;
   truncation: 'auto' | 'disabled' | undefined;
   outputTokensMax: number | undefined;
+  /** Of hosted tools, which there are none of: told back, and no more. */
+  toolCallsMax: number | undefined;
   metadata: Record<string, string>;
   tools: Tools;
   formats: Formats;
   /** Members that a chat has under the same name, and those that only the engine knows. */
   passed: Json;
-  /** What the response object tells back. */
-  echoed: Json;
 }
 
 /** Members of a chat that have another name here, or no meaning: who sends them is mistaken. */
@@ -91,6 +91,34 @@ export function readResponseRequest(bytes: Buffer): ResponseRequest {
     throw new Refused('Responses are not made in the background here: leave `background` out.', 'background');
   const model = optionalText(body, 'model');
   if (!model) throw new Refused("You must provide a model: the member 'model' is missing.", 'model');
+  const turn = readTurn(body);
+  const truncation = optionalText(body, 'truncation');
+  if (truncation !== undefined && truncation !== 'auto' && truncation !== 'disabled')
+    throw new Refused("Expected 'truncation' to be auto or disabled.", 'truncation');
+  const metadata = metadataOf(body) ?? {};
+  if (metadata['armature_pinned'] === 'true') pin(turn.input);
+  const stream = optionalFlag(body, 'stream') ?? false;
+  readStreamOptions(body, stream);
+  return {
+    model,
+    ...turn,
+    store: optionalFlag(body, 'store') ?? true,
+    stream,
+    truncation,
+    metadata,
+    instructions: optionalText(body, 'instructions'),
+    tools: readTools(body),
+    formats: readFormats(body),
+    outputTokensMax: optionalNumber(body, 'max_output_tokens', COUNT),
+    toolCallsMax: optionalNumber(body, 'max_tool_calls', COUNT),
+    passed: readPassed(body),
+  };
+}
+
+const COUNT = { min: 1, max: Number.MAX_SAFE_INTEGER, whole: true };
+
+/** What is said, and what it goes on from. */
+function readTurn(body: Json): Pick<ResponseRequest, 'input' | 'previous' | 'conversation'> {
   const previous = optionalText(body, 'previous_response_id') || undefined;
   const conversation = readConversation(given(body, 'conversation'));
   if (previous !== undefined && conversation !== undefined) {
@@ -102,73 +130,16 @@ export function readResponseRequest(bytes: Buffer): ResponseRequest {
   const input = readInput(given(body, 'input'));
   if (input.length === 0 && previous === undefined && conversation === undefined)
     throw new Refused("There is nothing to answer: 'input' is missing or empty.", 'input');
-  const truncation = optionalText(body, 'truncation');
-  if (truncation !== undefined && truncation !== 'auto' && truncation !== 'disabled')
-    throw new Refused("Expected 'truncation' to be auto or disabled.", 'truncation');
-  const metadata = metadataOf(body) ?? {};
-  if (metadata['armature_pinned'] === 'true') pin(input);
-  const stream = optionalFlag(body, 'stream') ?? false;
-  readStreamOptions(body, stream);
-  const instructions = optionalText(body, 'instructions');
-  const tools = readTools(body);
-  const formats = readFormats(body);
-  const outputTokensMax = optionalNumber(body, 'max_output_tokens', {
-    min: 1,
-    max: Number.MAX_SAFE_INTEGER,
-    whole: true,
-  });
-  const maxToolCalls = optionalNumber(body, 'max_tool_calls', {
-    min: 1,
-    max: Number.MAX_SAFE_INTEGER,
-    whole: true,
-  });
+  return { input, previous, conversation };
+}
+
+/** What a chat has under the same name, and what only the engine knows. */
+function readPassed(body: Json): Json {
   optionalNumber(body, 'temperature', { min: 0, max: 2 });
   optionalNumber(body, 'top_p', { min: 0, max: 1 });
   for (const key of ['user', 'prompt_cache_key', 'safety_identifier', 'service_tier'])
     optionalText(body, key);
-  const store = optionalFlag(body, 'store') ?? true;
-  const passed = Object.fromEntries(
-    Object.entries(body).filter(([key, value]) => !READ.has(key) && value !== null),
-  );
-  return {
-    model,
-    input,
-    previous,
-    conversation,
-    instructions,
-    store,
-    stream,
-    truncation,
-    outputTokensMax,
-    metadata,
-    tools,
-    formats,
-    passed,
-    echoed: {
-      instructions: instructions ?? null,
-      max_output_tokens: outputTokensMax ?? null,
-      max_tool_calls: maxToolCalls ?? null,
-      metadata,
-      model,
-      parallel_tool_calls: tools.parallel ?? true,
-      previous_response_id: previous ?? null,
-      reasoning: formats.reasoning,
-      service_tier: passed['service_tier'] ?? 'default',
-      store,
-      temperature: passed['temperature'] ?? null,
-      text: formats.text,
-      tool_choice: tools.choiceEchoed,
-      tools: tools.echoed,
-      top_logprobs: formats.topLogprobs ?? 0,
-      top_p: passed['top_p'] ?? null,
-      truncation: truncation ?? 'disabled',
-      user: passed['user'] ?? null,
-      ...(passed['prompt_cache_key'] === undefined ? {} : { prompt_cache_key: passed['prompt_cache_key'] }),
-      ...(passed['safety_identifier'] === undefined
-        ? {}
-        : { safety_identifier: passed['safety_identifier'] }),
-    },
-  };
+  return Object.fromEntries(Object.entries(body).filter(([key, value]) => !READ.has(key) && value !== null));
 }
 
 /** The members of a body, none of them twice: two readers could take different ones. Throws Refused. */

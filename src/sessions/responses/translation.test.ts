@@ -86,7 +86,7 @@ const item: fc.Arbitrary<Item> = fc.oneof(
     output: word,
     status: fc.constant('completed'),
   }),
-  fc.record({ type: fc.constant('reasoning' as const), summary: fc.constant([]) }),
+  fc.record({ type: fc.constant('reasoning' as const), summary: fc.constant<unknown[]>([]) }),
 );
 
 describe('a transcript', () => {
