@@ -221,7 +221,7 @@ export function checkMadeOf(stage: Stage, stages: Stages, path: Path, findings: 
     const message = `stage "${name}" gives no ${member}: it has ${[...has].join(', ')}`;
     findings.fault('unknown-name', where, message, { found: name, hint });
   };
-  const listed = 'a list comes of stages with each, inputs, merge or rank';
+  const listed = 'a list comes of stages with each, inputs, texts, merge or rank';
   for (const [i, name] of (stage.first ?? []).entries()) {
     needs(name, 'text', [...path, 'first', i], 'name stages with a text');
   }

@@ -53,7 +53,12 @@ export function membersOf(name: string, stages: Stages): Set<StageMember> {
 
 function ownMembers(stage: Stage, sort: StageSort): Set<StageMember> {
   if (sort === 'tensors') {
-    return new Set(['text', 'score', 'vectors', 'json', ...(stage.labels ? (['class'] as const) : [])]);
+    const found = new Set<StageMember>(['text', 'score', 'vectors', 'json']);
+    if (stage.labels) found.add('class');
+    // Without labels its output may be several texts.
+    const texts = Object.values(stage.tensors ?? {}).some((tensor) => 'texts' in tensor);
+    if (texts || !stage.labels) found.add('items');
+    return found;
   }
   if (sort === 'embeddings') {
     const found = new Set<StageMember>(['vectors']);

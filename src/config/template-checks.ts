@@ -194,5 +194,5 @@ class NameCheck {
 const HINTS: Readonly<Record<string, string>> = {
   class: 'give the stage `classes`, or `labels` where it is of tensors',
   vectors: 'vectors come of a stage of kind embeddings',
-  items: 'items come of stages with each, inputs, merge or rank',
+  items: 'items come of stages with each, inputs, texts, merge or rank',
 };
