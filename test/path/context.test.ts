@@ -197,6 +197,22 @@ describe('a conversation', () => {
     expect(sentTo(gateway, 1).model).toBe('l');
   });
 
+  it('that only a failed backend could take is told of that failure', async () => {
+    const gateway = world({
+      route: {
+        targets: [
+          { backend: 'large', weight: 1000 },
+          { backend: 'small', weight: 0.001 },
+        ],
+      },
+    });
+    gateway.engines.set(B, failing());
+    const caller = gateway.chat({ messages: [{ role: 'user', content: 'x'.repeat(900) }] });
+    await gateway.time.advance(500);
+    expect(caller.status).toBe(502);
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+
   it('is heard by a shadow as the target heard it', async () => {
     const gateway = world({ route: { shadow: [{ backend: 'large', percent: 100 }] } });
     gateway.chat({ messages: chatOf(9, { armature: { pinned: true } }) });

@@ -82,7 +82,7 @@ function keep(x: Exchange, made: FittedBody): void {
 
 /** It cannot be put so that this backend takes it: another target may, or a rung, or nobody. */
 function unfit(path: Path, x: Exchange, { name }: Backend, failure: Failure): void {
-  x.failure = failure;
+  x.failure ??= failure; // what it met before says more
   x.targets = x.targets.filter((target) => target.name !== name);
   if (x.targets.length > 0) path.plan(x, false);
   else descend(path, x);
