@@ -188,8 +188,16 @@ function detourMetrics(tally: Tally) {
 
 type Aggregator = 'sum' | 'max';
 
+type DefineGauge = <Label extends string>(
+  name: string,
+  help: string,
+  labelNames: Label[],
+  aggregator: Aggregator,
+  fill: (gauge: Gauge<Label>, readings: GaugeReadings) => void,
+) => void;
+
 function defineGauges(registry: Registry, read: () => GaugeReadings): void {
-  const gauge = <Label extends string>(
+  const gauge: DefineGauge = <Label extends string>(
     name: string,
     help: string,
     labelNames: Label[],
@@ -208,35 +216,7 @@ function defineGauges(registry: Registry, read: () => GaugeReadings): void {
       },
     });
 
-  const perEndpoint = ['backend', 'endpoint'] as ('backend' | 'endpoint')[];
-  gauge(
-    'armature_inflight',
-    'Requests that an endpoint is serving.',
-    perEndpoint,
-    'sum',
-    (it, { endpoints }) => {
-      for (const { backend, endpoint, inflight } of endpoints) it.inc({ backend, endpoint }, inflight);
-    },
-  );
-  gauge(
-    'armature_limit',
-    'Requests of usual size that may be at an endpoint at once.',
-    perEndpoint,
-    'sum',
-    (it, { endpoints }) => {
-      for (const { backend, endpoint, limit } of endpoints) it.inc({ backend, endpoint }, limit);
-    },
-  );
-  gauge(
-    'armature_breaker_state',
-    'Breaker of an endpoint: 0 closed, 1 half-open, 2 open; the worst of all workers.',
-    perEndpoint,
-    'max',
-    (it, { endpoints }) => {
-      for (const { backend, endpoint, breaker } of endpoints)
-        it.set({ backend, endpoint }, BREAKER_STATES[breaker]);
-    },
-  );
+  defineEndpointGauges(gauge);
   gauge('armature_queue_depth', 'Requests that wait for a place.', ['priority'], 'sum', (it, { queued }) => {
     for (const priority of priorities) it.set({ priority }, queued[priority]);
   });
@@ -266,6 +246,38 @@ function defineGauges(registry: Registry, read: () => GaugeReadings): void {
     'max',
     (it, { batches }) => {
       for (const [status, count] of Object.entries(batches)) it.set({ status }, count);
+    },
+  );
+}
+
+function defineEndpointGauges(gauge: DefineGauge): void {
+  const perEndpoint = ['backend', 'endpoint'] as ('backend' | 'endpoint')[];
+  gauge(
+    'armature_inflight',
+    'Requests that an endpoint is serving.',
+    perEndpoint,
+    'sum',
+    (it, { endpoints }) => {
+      for (const { backend, endpoint, inflight } of endpoints) it.inc({ backend, endpoint }, inflight);
+    },
+  );
+  gauge(
+    'armature_limit',
+    'Requests of usual size that may be at an endpoint at once.',
+    perEndpoint,
+    'sum',
+    (it, { endpoints }) => {
+      for (const { backend, endpoint, limit } of endpoints) it.inc({ backend, endpoint }, limit);
+    },
+  );
+  gauge(
+    'armature_breaker_state',
+    'Breaker of an endpoint: 0 closed, 1 half-open, 2 open; the worst of all workers.',
+    perEndpoint,
+    'max',
+    (it, { endpoints }) => {
+      for (const { backend, endpoint, breaker } of endpoints)
+        it.set({ backend, endpoint }, BREAKER_STATES[breaker]);
     },
   );
 }

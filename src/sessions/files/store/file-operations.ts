@@ -24,100 +24,103 @@ export interface Page {
 /** What a list gives: undefined where there is nothing with the id that it is to follow. */
 export type Listed<Item> = { items: Item[]; more: boolean } | undefined;
 
-export function fileOperations(database: Database) {
-  return {
-    /** Says which bound is in the way, where one is; then nothing is kept. */
-    addFile({
-      file,
-      bounds,
-    }: {
-      file: StoredFile;
-      bounds: FileBounds;
-    }): 'added' | 'tenant-full' | 'disk-full' {
-      const own = database.get(
-        'SELECT count(*) AS files, coalesce(sum(bytes), 0) AS bytes FROM files WHERE tenant = ?',
-        file.tenant,
-      )!;
-      if (
-        Number(own['files']) >= bounds.tenantFilesMax ||
-        Number(own['bytes']) + file.bytes > bounds.tenantBytesMax
-      )
-        return 'tenant-full';
-      const all = Number(database.get('SELECT coalesce(sum(bytes), 0) AS bytes FROM files')!['bytes']);
-      if (all + file.bytes > bounds.totalBytesMax) return 'disk-full';
-      insertFile(database, file);
-      return 'added';
-    },
-    file({ id, tenant, nowMs }: { id: string; tenant: string; nowMs: number }): StoredFile | undefined {
-      const row = database.get(
-        `SELECT * FROM files WHERE id = ? AND tenant = ? AND ${LIVES}`,
-        id,
-        tenant,
-        nowMs,
-      );
-      return row && readFile(row);
-    },
-    files({
-      tenant,
-      purpose,
-      limit,
-      order,
-      after,
-      nowMs,
-    }: Page & { purpose: string | undefined; nowMs: number }): Listed<StoredFile> {
-      const from = after === undefined ? undefined : placeOf(database, 'files', after, tenant);
-      if (after !== undefined && from === undefined) return undefined;
-      const rows = database.all(
-        `SELECT * FROM files WHERE tenant = ? AND ${LIVES} AND (? IS NULL OR purpose = ?)
-         AND ${order === 'asc' ? 'seq > ?' : 'seq < ?'} ORDER BY seq ${order === 'asc' ? 'ASC' : 'DESC'} LIMIT ?`,
-        tenant,
-        nowMs,
-        purpose ?? null,
-        purpose ?? null,
-        from ?? (order === 'asc' ? 0 : Number.MAX_SAFE_INTEGER),
-        limit + 1,
-      );
-      return pageOf(rows, limit, readFile);
-    },
-    removeFile({
-      id,
-      tenant,
-      nowMs,
-    }: {
-      id: string;
-      tenant: string;
-      nowMs: number;
-    }): 'removed' | 'in-use' | 'unknown' {
-      const row = database.get(
-        `SELECT ${IN_USE} AS used FROM files WHERE id = ? AND tenant = ? AND ${LIVES}`,
-        id,
-        tenant,
-        nowMs,
-      );
-      if (!row) return 'unknown';
-      if (Number(row['used']) === 1) return 'in-use';
-      database.run('DELETE FROM files WHERE id = ?', id);
-      return 'removed';
-    },
-    /** Removes files whose time is over, save those that a batch still reads; gives their ids. */
-    removeExpired({ nowMs, limit }: { nowMs: number; limit: number }): string[] {
-      return database
-        .all(
-          `DELETE FROM files WHERE seq IN
-             (SELECT seq FROM files WHERE expires_ms <= ? AND NOT ${IN_USE} LIMIT ?) RETURNING id`,
-          nowMs,
-          limit,
-        )
-        .map((row) => String(row['id']));
-    },
-    /** Those of the ids that are files. */
-    known({ ids }: { ids: string[] }): string[] {
-      return database
-        .all('SELECT id FROM files WHERE id IN (SELECT value FROM json_each(?))', JSON.stringify(ids))
-        .map((row) => String(row['id']));
-    },
-  };
+/** Says which bound is in the way, where one is; then nothing is kept. */
+function addFile(
+  database: Database,
+  {
+    file,
+    bounds,
+  }: {
+    file: StoredFile;
+    bounds: FileBounds;
+  },
+): 'added' | 'tenant-full' | 'disk-full' {
+  const own = database.get(
+    'SELECT count(*) AS files, coalesce(sum(bytes), 0) AS bytes FROM files WHERE tenant = ?',
+    file.tenant,
+  )!;
+  if (
+    Number(own['files']) >= bounds.tenantFilesMax ||
+    Number(own['bytes']) + file.bytes > bounds.tenantBytesMax
+  )
+    return 'tenant-full';
+  const all = Number(database.get('SELECT coalesce(sum(bytes), 0) AS bytes FROM files')!['bytes']);
+  if (all + file.bytes > bounds.totalBytesMax) return 'disk-full';
+  insertFile(database, file);
+  return 'added';
 }
+
+function file(
+  database: Database,
+  { id, tenant, nowMs }: { id: string; tenant: string; nowMs: number },
+): StoredFile | undefined {
+  const row = database.get(`SELECT * FROM files WHERE id = ? AND tenant = ? AND ${LIVES}`, id, tenant, nowMs);
+  return row && readFile(row);
+}
+
+function files(
+  database: Database,
+  { tenant, purpose, limit, order, after, nowMs }: Page & { purpose: string | undefined; nowMs: number },
+): Listed<StoredFile> {
+  const from = after === undefined ? undefined : placeOf(database, 'files', after, tenant);
+  if (after !== undefined && from === undefined) return undefined;
+  const rows = database.all(
+    `SELECT * FROM files WHERE tenant = ? AND ${LIVES} AND (? IS NULL OR purpose = ?)
+     AND ${order === 'asc' ? 'seq > ?' : 'seq < ?'} ORDER BY seq ${order === 'asc' ? 'ASC' : 'DESC'} LIMIT ?`,
+    tenant,
+    nowMs,
+    purpose ?? null,
+    purpose ?? null,
+    from ?? (order === 'asc' ? 0 : Number.MAX_SAFE_INTEGER),
+    limit + 1,
+  );
+  return pageOf(rows, limit, readFile);
+}
+
+function removeFile(
+  database: Database,
+  {
+    id,
+    tenant,
+    nowMs,
+  }: {
+    id: string;
+    tenant: string;
+    nowMs: number;
+  },
+): 'removed' | 'in-use' | 'unknown' {
+  const row = database.get(
+    `SELECT ${IN_USE} AS used FROM files WHERE id = ? AND tenant = ? AND ${LIVES}`,
+    id,
+    tenant,
+    nowMs,
+  );
+  if (!row) return 'unknown';
+  if (Number(row['used']) === 1) return 'in-use';
+  database.run('DELETE FROM files WHERE id = ?', id);
+  return 'removed';
+}
+
+/** Removes files whose time is over, save those that a batch still reads; gives their ids. */
+function removeExpired(database: Database, { nowMs, limit }: { nowMs: number; limit: number }): string[] {
+  return database
+    .all(
+      `DELETE FROM files WHERE seq IN
+         (SELECT seq FROM files WHERE expires_ms <= ? AND NOT ${IN_USE} LIMIT ?) RETURNING id`,
+      nowMs,
+      limit,
+    )
+    .map((row) => String(row['id']));
+}
+
+/** Those of the ids that are files. */
+function known(database: Database, { ids }: { ids: string[] }): string[] {
+  return database
+    .all('SELECT id FROM files WHERE id IN (SELECT value FROM json_each(?))', JSON.stringify(ids))
+    .map((row) => String(row['id']));
+}
+
+export const fileOperations = { addFile, file, files, removeFile, removeExpired, known };
 
 export function insertFile(database: Database, file: StoredFile): void {
   database.run(

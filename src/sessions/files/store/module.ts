@@ -9,11 +9,22 @@ import { migrations } from './tables.ts';
 const module = {
   migrations,
   reads: ['file', 'files', 'known', 'batch', 'batches', 'done', 'results', 'look'],
-  operations: (database: Database) => ({
-    ...fileOperations(database),
-    ...batchOperations(database),
-    ...claimOperations(database),
-  }),
+  operations: (database: Database) =>
+    over(database, { ...fileOperations, ...batchOperations, ...claimOperations }),
 } satisfies ThreadModule;
 
 export default module;
+
+type Over<Operations> = {
+  [Name in keyof Operations]: Operations[Name] extends (database: Database, args: infer Args) => infer Result
+    ? (args: Args) => Result
+    : never;
+};
+
+function over<Operations extends Record<string, (database: Database, args: never) => unknown>>(
+  database: Database,
+  operations: Operations,
+): Over<Operations> {
+  const bound = Object.entries(operations).map(([name, run]) => [name, run.bind(undefined, database)]);
+  return Object.fromEntries(bound) as Over<Operations>;
+}
