@@ -151,5 +151,6 @@ async function serve(
   const { serveOnnx } = await import('./onnx/index.ts');
   // With a tokenizer it makes embeddings, unless it is said to take tensors.
   const tokenizerPath = model.task === 'tensors' ? undefined : files.tokenizerPath;
-  return serveOnnx({ ...local, tokenizerPath });
+  const prepared = backend.host.prepared && tokenizerPath !== undefined;
+  return serveOnnx({ ...local, tokenizerPath: prepared ? undefined : tokenizerPath, prepared });
 }

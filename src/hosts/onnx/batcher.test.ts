@@ -11,7 +11,7 @@ function rig(fails: (row: number[]) => boolean = () => false) {
     await new Promise<void>((resolve) => gates.push(resolve));
     if (rows.some(fails)) throw new Error('a bad row');
     return rows.map((row) => Float32Array.of(row.reduce((sum, value) => sum + value, 0)));
-  });
+  }, 8192);
   return { batcher, batches, open: () => gates.shift()?.() };
 }
 
@@ -107,7 +107,7 @@ test('all rows that are asked for come back in their order, whoever asks beside'
   );
   await fc.assert(
     fc.asyncProperty(asks, async (lists) => {
-      const batcher = new Batcher(async (rows) => rows.map((row) => Float32Array.from(row)));
+      const batcher = new Batcher(async (rows) => rows.map((row) => Float32Array.from(row)), 8192);
       const made = await Promise.all(lists.map((rows) => batcher.embed(rows, here)));
       expect(made).toEqual(lists.map((rows) => rows.map((row) => Float32Array.from(row))));
       expect([batcher.waiting, batcher.running]).toEqual([0, 0]);

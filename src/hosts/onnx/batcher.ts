@@ -2,8 +2,6 @@ import { tooBusy } from '../fault.ts';
 
 /** Texts that are computed together; more gain nothing on a processor. */
 const ROWS_MAX = 32;
-/** Tokens of a batch, padding included, so that memory stays bounded whatever the lengths. */
-const BATCH_TOKENS_MAX = 8192;
 /** The longest row of a batch is at most so many times its shortest, so that little is spent on padding. */
 const LENGTH_RATIO_MAX = 2;
 /** Texts that may wait. */
@@ -33,13 +31,16 @@ type Place = { ask: Ask; at: number };
  */
 export class Batcher {
   readonly #compute: Compute;
+  readonly #tokensMax: number;
   /** Asks with rows that wait, in the order of their turns. */
   #queue: Ask[] = [];
   #waiting = 0;
   #running = 0;
 
-  constructor(compute: Compute) {
+  /** `tokensMax`: tokens of a batch, padding included, so that memory stays bounded whatever the lengths. */
+  constructor(compute: Compute, tokensMax: number) {
     this.#compute = compute;
+    this.#tokensMax = tokensMax;
   }
 
   /** Rows that wait. */
@@ -118,7 +119,7 @@ export class Batcher {
       took = false;
       for (const ask of this.#queue) {
         const row = ask.rows[ask.next];
-        if (!row || !fits(lengths, row.length)) continue;
+        if (!row || !fits(lengths, row.length, this.#tokensMax)) continue;
         lengths.push(row.length);
         batch.push({ ask, at: ask.next++ });
         took = true;
@@ -134,13 +135,13 @@ export class Batcher {
 }
 
 /** Whether a row of this length may join rows of those lengths. */
-function fits(lengths: readonly number[], length: number): boolean {
+function fits(lengths: readonly number[], length: number, tokensMax: number): boolean {
   if (lengths.length === 0) return true;
   const longest = Math.max(...lengths, length);
   const shortest = Math.min(...lengths, length);
   return (
     lengths.length < ROWS_MAX &&
     longest <= LENGTH_RATIO_MAX * shortest &&
-    longest * (lengths.length + 1) <= BATCH_TOKENS_MAX
+    longest * (lengths.length + 1) <= tokensMax
   );
 }

@@ -11,10 +11,10 @@ export interface EmbeddingRequest {
   base64: boolean;
 }
 
-/** Reads a request for vectors of `dimensions` numbers; ids of tokens are below `vocabulary`. */
+/** Reads a request for vectors of `dimensions` numbers; ids of tokens are below `vocabulary`, where that is known. */
 export function parseEmbedding(
   body: Record<string, unknown>,
-  { dimensions, vocabulary }: { dimensions: number; vocabulary: number },
+  { dimensions, vocabulary }: { dimensions: number; vocabulary: number | undefined },
 ): EmbeddingRequest {
   const unknown = Object.keys(body).find((name) => !KNOWN.includes(name));
   if (unknown !== undefined) throw unknownParameter(unknown);
@@ -28,7 +28,7 @@ export function parseEmbedding(
   return { inputs: inputsOf(body.input, vocabulary), base64: format === 'base64' };
 }
 
-function inputsOf(input: unknown, vocabulary: number): (string | number[])[] {
+function inputsOf(input: unknown, vocabulary = 2 ** 31): (string | number[])[] {
   const inputs = Array.isArray(input) && !input.every((item) => typeof item === 'number') ? input : [input];
   if (inputs.length === 0 || inputs.length > INPUTS_MAX) {
     throw badRequest(`input: expected 1 to ${INPUTS_MAX} texts`, 'input');

@@ -24,6 +24,8 @@ export interface OnnxOrder extends HostOrder<LocalBackendSettings> {
   modelPath: string;
   /** Makes it a model of embeddings; without it, it takes and gives tensors. */
   tokenizerPath: string | undefined;
+  /** It is a model of embeddings without a tokenizer: it takes token ids, and tensors. */
+  prepared?: boolean;
 }
 
 /**
@@ -36,12 +38,13 @@ export async function serveOnnx(order: OnnxOrder): Promise<HostServer> {
   const session = await OnnxSession.open({
     modelPath: order.modelPath,
     tokenizerPath: order.tokenizerPath,
+    prepared: order.prepared === true,
     threads: host.threads ?? Math.max(1, Math.floor(availableParallelism() / 2)),
     tokensMax: host.contextTokensMax,
   });
   const startedSeconds = Math.floor(order.clock.wall() / 1000);
   const { embedding } = session.loaded;
-  const batcher = new Batcher((rows) => session.run({ what: 'embed', rows }));
+  const batcher = new Batcher((rows) => session.run({ what: 'embed', rows }), host.batchTokensMax);
   const places = new Places(1, WAITING_MAX);
 
   const routes: Record<string, Handler> = {
@@ -63,11 +66,17 @@ export async function serveOnnx(order: OnnxOrder): Promise<HostServer> {
     routes['POST /v1/embeddings'] = (exchange) =>
       answerEmbedding({ name: model, session, batcher, embedding }, exchange);
   }
-  const tensorModel = { name: model, session, places };
+  const tensorModel = {
+    name: model,
+    session,
+    places,
+    elementsMax: order.prepared ? host.batchTokensMax : Number.POSITIVE_INFINITY,
+  };
+  const takesTensors = !embedding || order.prepared === true;
   const listener = await openListener(
     {
       route: (method, path) =>
-        routes[`${method} ${path}`] ?? (embedding ? undefined : oipHandler(tensorModel, method, path)),
+        routes[`${method} ${path}`] ?? (takesTensors ? oipHandler(tensorModel, method, path) : undefined),
     },
     order.timers,
     order.warn,
@@ -96,7 +105,7 @@ async function answerEmbedding(
   const { inputs, base64 } = parseEmbedding(jsonObject(exchange.body), embedding);
   const rows: number[][] = [];
   for (const input of inputs) {
-    const row = typeof input === 'string' ? await tokensOf(session, input, embedding.tokensMax) : input;
+    const row = typeof input === 'string' ? await tokensOf(session, input, embedding) : input;
     checkLength(row.length, embedding.tokensMax);
     rows.push(row);
   }
@@ -118,7 +127,14 @@ async function answerEmbedding(
   });
 }
 
-async function tokensOf(session: OnnxSession, text: string, tokensMax: number): Promise<number[]> {
+async function tokensOf(
+  session: OnnxSession,
+  text: string,
+  { tokensMax, vocabulary }: EmbeddingModel['embedding'],
+): Promise<number[]> {
+  if (vocabulary === undefined) {
+    throw badRequest('input: this model takes token ids alone; a route with `prepare` makes them', 'input');
+  }
   if (text.length <= tokensMax * TOKEN_CHARACTERS_MAX) return session.run({ what: 'tokenize', text });
   throw badRequest(
     `This model's maximum context length is ${tokensMax} tokens, which a text of ${text.length} characters exceeds. Please reduce your prompt.`,

@@ -1,5 +1,5 @@
 import { readOipPath } from '../../protocols/oip/paths.ts';
-import { readInferCall, writeInferAnswer } from '../../protocols/oip/tensors.ts';
+import { elementsOf, readInferCall, writeInferAnswer } from '../../protocols/oip/tensors.ts';
 import { badRequest, HostFault } from '../fault.ts';
 import type { Exchange, Handler } from '../listener.ts';
 import type { Places } from '../places.ts';
@@ -15,6 +15,8 @@ export interface TensorModel {
   session: OnnxSession;
   /** Inferences run one after the other: it is one model on one machine. */
   places: Places;
+  /** Elements of its inputs together: of texts their tokens, padding included. */
+  elementsMax: number;
 }
 
 export function oipHandler(model: TensorModel, method: string, path: string): Handler | undefined {
@@ -47,11 +49,17 @@ function metadata({ name, session }: TensorModel): object {
   };
 }
 
-async function infer({ name, session, places }: TensorModel, exchange: Exchange): Promise<void> {
+async function infer({ name, session, places, elementsMax }: TensorModel, exchange: Exchange): Promise<void> {
   const headerLength = exchange.headers['inference-header-content-length'];
   const call = readInferCall(exchange.body, headerLength?.toString());
   if (typeof call === 'string') throw badRequest(call);
   const feeds = feedsOf(call, session.loaded.inputs);
+  const largest = call.inputs.reduce((most, { shape }) => Math.max(most, elementsOf(shape)), 0);
+  if (largest > elementsMax) {
+    throw badRequest(
+      `${largest} tokens, padding included, are more than the ${elementsMax} computed together`,
+    );
+  }
   const all = session.loaded.outputs.map((output) => output.name);
   const wanted = call.outputs?.length
     ? call.outputs

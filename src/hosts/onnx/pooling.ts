@@ -1,10 +1,11 @@
 import * as ort from 'onnxruntime-node';
 
+/** The output of models that give one vector a text. */
+export const POOLED = 'sentence_embedding';
+
 /** Makes vectors of rows of token ids, by a model that gives one vector a token or one a text. */
 export function encoder(session: ort.InferenceSession): (rows: number[][]) => Promise<Float32Array[]> {
-  const output = session.outputNames.includes('sentence_embedding')
-    ? 'sentence_embedding'
-    : session.outputNames[0]!;
+  const output = session.outputNames.includes(POOLED) ? POOLED : session.outputNames[0]!;
 
   return async (rows) => {
     const length = Math.max(...rows.map((row) => row.length));
@@ -40,7 +41,11 @@ export function encoder(session: ort.InferenceSession): (rows: number[][]) => Pr
  * The mean of the vectors of a row's tokens, padding left out, scaled to length 1: what sentence-transformers does.
  * Two dimensions mean that the model has pooled already.
  */
-function pool(data: Float32Array, dims: readonly number[], rows: readonly number[][]): Float32Array[] {
+function pool(
+  data: Float32Array,
+  dims: readonly number[],
+  rows: readonly { length: number }[],
+): Float32Array[] {
   const width = dims.at(-1)!;
   const length = dims.length === 3 ? dims[1]! : 1;
   return rows.map((row, at) => {
@@ -54,4 +59,22 @@ function pool(data: Float32Array, dims: readonly number[], rows: readonly number
     // The mean needs no division of its own: the length is made 1 in any case.
     return norm === 0 ? vector : vector.map((value) => value / norm);
   });
+}
+
+/** The same of rows that came as tensors: the tokens of each are told by its mask, 1 and then 0. */
+export function poolByMask(
+  data: Float32Array,
+  dims: readonly number[],
+  mask: ArrayLike<bigint | number>,
+): Float32Array {
+  const [count, width] = [dims[0]!, dims.at(-1)!];
+  const length = mask.length / count;
+  const rows = Array.from({ length: count }, (_, at) => {
+    let tokens = 0;
+    while (tokens < length && Number(mask[at * length + tokens]) === 1) tokens++;
+    return { length: tokens };
+  });
+  const vectors = new Float32Array(count * width);
+  for (const [at, vector] of pool(data, dims, rows).entries()) vectors.set(vector, at * width);
+  return vectors;
 }

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { Tokenizer } from '@huggingface/tokenizers';
+import type { Tokenizer } from '@huggingface/tokenizers';
 import * as ort from 'onnxruntime-node';
 import { assert } from '../../kernel/assert.ts';
-import { encoder } from './pooling.ts';
+import { encoder, POOLED, poolByMask } from './pooling.ts';
 import type { FromWorker, Order, RawTensor, Results, SessionOptions, TensorInfo } from './session.ts';
 import { buffersOf } from './session.ts';
 
@@ -21,16 +21,19 @@ const session = await ort.InferenceSession.create(options.modelPath, {
   // Threads that wait by spinning take the processor from everything else.
   extra: { session: { intra_op: { allow_spinning: '0' } } },
 });
-const tokenizer = options.tokenizerPath === undefined ? undefined : readTokenizer(options.tokenizerPath);
+const tokenizer =
+  options.tokenizerPath === undefined ? undefined : await readTokenizer(options.tokenizerPath);
 const embed = encoder(session);
+
+const embedding = tokenizer || options.prepared ? await measure(tokenizer?.get_vocab().size) : undefined;
+const outputs = session.outputMetadata.map(tensorInfo);
+/** Vectors of texts are pooled here where the model gives one for each token: it would be a hundred times as much to send. */
+const isPooled = options.prepared && outputs.every(({ name }) => name !== POOLED);
+if (isPooled) outputs.push({ name: POOLED, type: 'float32', shape: [-1, embedding!.dimensions] });
 
 say({
   type: 'loaded',
-  loaded: {
-    inputs: session.inputMetadata.map(tensorInfo),
-    outputs: session.outputMetadata.map(tensorInfo),
-    embedding: tokenizer && (await measure(tokenizer.get_vocab().size)),
-  },
+  loaded: { inputs: session.inputMetadata.map(tensorInfo), outputs, embedding },
 });
 
 // Orders are answered in turn: each waits for the one before it.
@@ -64,8 +67,23 @@ async function carryOut(order: Order): Promise<Results[keyof Results]> {
 
 async function infer(feeds: Record<string, RawTensor>, outputs: string[]): Promise<Results['infer']> {
   const given = Object.fromEntries(Object.entries(feeds).map(([name, tensor]) => [name, toOrt(tensor)]));
-  const made = await session.run(given, outputs);
-  return Object.fromEntries(Object.entries(made).map(([name, tensor]) => [name, fromOrt(tensor)]));
+  const asked = isPooled && outputs.includes(POOLED) ? outputs.filter((name) => name !== POOLED) : outputs;
+  const first = session.outputNames[0]!;
+  const run = asked === outputs || asked.includes(first) ? asked : [...asked, first];
+  const made = await session.run(given, run);
+  const results: Results['infer'] = {};
+  if (asked !== outputs) results[POOLED] = pooled(made[first]!, given['attention_mask']!);
+  for (const name of asked) results[name] = fromOrt(made[name]!);
+  return results;
+}
+
+function pooled(output: ort.Tensor, mask: ort.Tensor): RawTensor {
+  const vectors = poolByMask(output.data as Float32Array, output.dims, mask.data as BigInt64Array);
+  return {
+    type: 'float32',
+    dims: [output.dims[0]!, output.dims.at(-1)!],
+    data: vectors.buffer as ArrayBuffer,
+  };
 }
 
 function toOrt({ type, dims, data }: RawTensor): ort.Tensor {
@@ -107,14 +125,16 @@ function tensorInfo(info: ort.InferenceSession.ValueMetadata): TensorInfo {
   };
 }
 
-function readTokenizer(path: string): Tokenizer {
+async function readTokenizer(path: string): Promise<Tokenizer> {
+  // Who needs none does not pay for it.
+  const library = await import('@huggingface/tokenizers');
   const described = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
   // Texts are neither cut nor filled up here: one that is too long is refused, and rows are padded batch by batch.
-  return new Tokenizer({ ...described, truncation: null, padding: null }, {});
+  return new library.Tokenizer({ ...described, truncation: null, padding: null }, {});
 }
 
 /** No model says how many tokens it takes, but one that is given too many fails at once: half of them is tried then. */
-async function measure(vocabulary: number) {
+async function measure(vocabulary: number | undefined) {
   for (let tokensMax = options.tokensMax; ; tokensMax = Math.floor(tokensMax / 2)) {
     try {
       const [vector] = await embed([Array.from({ length: tokensMax }, () => 0)]);

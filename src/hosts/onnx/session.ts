@@ -42,6 +42,8 @@ export interface SessionOptions {
   modelPath: string;
   /** Of an embedding model. */
   tokenizerPath: string | undefined;
+  /** A model of embeddings that is given tokens alone. */
+  prepared: boolean;
   threads: number;
   /** Embedding: the most tokens of one text; the model may take fewer. */
   tokensMax: number;
@@ -51,8 +53,8 @@ export interface SessionOptions {
 export interface Loaded {
   inputs: TensorInfo[];
   outputs: TensorInfo[];
-  /** Of an embedding model: the most tokens of one text, the ids there are, and the length of a vector. */
-  embedding: { tokensMax: number; vocabulary: number; dimensions: number } | undefined;
+  /** Of an embedding model: the most tokens of one text, the ids there are (unknown without a tokenizer), and the length of a vector. */
+  embedding: { tokensMax: number; vocabulary: number | undefined; dimensions: number } | undefined;
 }
 
 export type Order =
