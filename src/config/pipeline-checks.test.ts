@@ -206,6 +206,11 @@ pipelines:
       'hint: did you mean "request.text"?',
     ]);
     expect(when('item.text')[0]).toMatch(/names "item", which there is only with `each`/);
+    const each = (text: string) =>
+      faults(`${a}      b: { route: r, after: [alpha], each: '${text}', input: x }\n`)[0];
+    expect(each('alpha')).toMatch(/^b\.each: "alpha" is the text of the stage, and a list is expected/);
+    expect(each('stages.alpha')).toMatch(/^b\.each: stage "alpha" gives no items/);
+    expect(each('alpha.split(",")')).toBe('no fault');
     for (const broken of ['{{ alpha }}', 'alpha }} {{ alpha', 'if x', '1 +', ''])
       expect(when(broken)[0]).toMatch(/^b\.when/);
     expect(faults(a + last('alpha', '{{ stages.alpha.score }}'))[0]).toMatch(/gives no score/);

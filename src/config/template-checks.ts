@@ -26,7 +26,7 @@ export function checkTemplates(
   findings: Findings,
 ): void {
   const before = allBefore(name, stages);
-  for (const { read, where, what, inEach } of templatesOf(stage, path)) {
+  for (const { read, where, what, inEach, list } of templatesOf(stage, path)) {
     if ('cause' in read) {
       const hint =
         what === 'template'
@@ -42,6 +42,7 @@ export function checkTemplates(
     const check = new NameCheck(name, stages, before, known, what, where, findings);
     for (const used of read.names) check.name(used);
     for (const chain of read.members) check.member(chain);
+    if (list !== undefined) check.list(list);
   }
 }
 
@@ -51,6 +52,8 @@ interface Read {
   what: 'template' | 'expression';
   /** It is filled in for each item. */
   inEach: boolean;
+  /** The expression, where it has to give a list. */
+  list?: string;
 }
 
 function templatesOf(stage: Stage, path: Path): Read[] {
@@ -60,10 +63,14 @@ function templatesOf(stage: Stage, path: Path): Read[] {
     if (typeof text === 'string')
       found.push({ read: templateNames(text), where, what: 'template', inEach: each });
   };
-  const expression = (text: string | undefined, where: Path, inEach: boolean) => {
-    if (text !== undefined) found.push({ read: expressionNames(text), where, what: 'expression', inEach });
+  const expression = (list: string | undefined, where: Path, inEach: boolean) => {
+    if (list !== undefined)
+      found.push({ read: expressionNames(list), where, what: 'expression', inEach, list });
   };
-  expression(stage.when, [...path, 'when'], false);
+  if (stage.when !== undefined) {
+    const where = [...path, 'when'];
+    found.push({ read: expressionNames(stage.when), where, what: 'expression', inEach: false });
+  }
   expression(stage.each, [...path, 'each'], false);
   expression(stage.inputs, [...path, 'inputs'], each);
   if (Array.isArray(stage.input))
@@ -142,6 +149,17 @@ class NameCheck {
         this.#unknown(`"${root}" is the text of the stage, and has no "${first}"`, first, hint);
       } else this.#stageMember(root!, 'text');
     }
+  }
+
+  /** The expression has to give a list, which a whole stage does that has one, and its text does not. */
+  list(expression: string): void {
+    const text = expression.trim();
+    if (this.#before.has(text)) {
+      const hint = `write stages.${text}.items, or ${text}.split("\\n") for its lines`;
+      this.#unknown(`"${text}" is the text of the stage, and a list is expected`, text, hint);
+    }
+    const whole = /^stages\.(\w+)$/.exec(text)?.[1];
+    if (whole !== undefined && this.#before.has(whole)) this.#stageMember(whole, 'items');
   }
 
   /** Whether it is a stage that has ended before this one begins; where not, that is told. */

@@ -1,5 +1,6 @@
 import type { Exchange, InnerSink, Path } from '../../gateway/contracts.ts';
 import type { Failure } from '../../kernel/errors.ts';
+import type { Priority } from '../../kernel/priorities.ts';
 import type { ClassCentres, StageSettings } from '../kinds/contracts.ts';
 import { askVectors, readVectors } from '../kinds/embeddings.ts';
 
@@ -65,7 +66,9 @@ function modelsOf(path: Path, route: string): string[] {
 /** The examples of one set of classes, on their way to become vectors. */
 class Learning {
   readonly #path: Path;
-  readonly #x: Exchange;
+  /** For whom it is asked: who needed it first. */
+  readonly #tenant: string;
+  readonly #priority: Priority;
   readonly #stage: StageSettings;
   readonly #route: string;
   readonly #classes: Examples;
@@ -77,7 +80,8 @@ class Learning {
 
   constructor(path: Path, x: Exchange, stage: StageSettings, route: string, classes: Examples) {
     this.#path = path;
-    this.#x = x;
+    this.#tenant = x.tenant;
+    this.#priority = x.priority;
     this.#stage = stage;
     this.#route = route;
     this.#classes = classes;
@@ -96,15 +100,14 @@ class Learning {
 
   #askNext(): void {
     const texts = this.#texts.slice(this.#vectors.length, this.#vectors.length + TOGETHER);
-    const { tenant, priority } = this.#x;
     const sink = new WholeAnswer();
     this.#path.ask(
       {
         ...askVectors(this.#route, texts, this.#stage.parameters),
         terms: {
-          tenant,
+          tenant: this.#tenant,
           charged: 'stage',
-          priority,
+          priority: this.#priority,
           deadlineAt: this.#path.deps.clock.mono() + ASK_MS,
           ladder: false, // another model's vectors would be of no use
           session: undefined,

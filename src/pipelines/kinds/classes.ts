@@ -1,7 +1,7 @@
 import type { StageSettings, StageValue } from './contracts.ts';
 
-/** Answers at the beginning of which a class is looked for. */
-const CHARACTERS_MAX = 20_000;
+/** Of a long answer a class is looked for in so many characters at its beginning, and as many at its end. */
+const CHARACTERS_MAX = 2000;
 
 /** What a text that stands in for the answer of a stage says: the class as well, where it is one. */
 export function standIn(stage: StageSettings, text: string): StageValue {
@@ -19,7 +19,9 @@ export function classNames({ classes, labels }: StageSettings): readonly string[
  * or there is only one class of which it speaks. Undefined where that cannot be told.
  */
 export function namedClass(answer: string, classes: readonly string[]): string | undefined {
-  const text = answer.slice(0, CHARACTERS_MAX).toLowerCase().trim();
+  const long = answer.length > 2 * CHARACTERS_MAX;
+  const ends = long ? `${answer.slice(0, CHARACTERS_MAX)} ${answer.slice(-CHARACTERS_MAX)}` : answer;
+  const text = ends.toLowerCase().trim();
   const bare = stripped(text);
   const same = classes.find((name) => name.toLowerCase() === text || stripped(name.toLowerCase()) === bare);
   if (same !== undefined) return same;

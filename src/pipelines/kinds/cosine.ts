@@ -9,5 +9,6 @@ export function cosine(a: readonly number[], b: readonly number[]): number {
     squareB += b[i]! * b[i]!;
   }
   const lengths = Math.sqrt(squareA) * Math.sqrt(squareB);
-  return lengths > 0 && lengths < Number.POSITIVE_INFINITY ? product / lengths : 0;
+  if (!(lengths > 0 && lengths < Number.POSITIVE_INFINITY)) return 0;
+  return Math.max(-1, Math.min(1, product / lengths)); // rounding may go a little beyond
 }
