@@ -170,7 +170,9 @@ export class KneeLimit implements LimitController {
     const grown = known && spreadOf(before, after) > SPREAD_MIN;
     const longer = this.#longer();
     if (!whole && longer > LONGER_START_MAX) {
-      this.#startEnds(after.inFlight * Math.max(0.5, 1 - longer));
+      // What was there before had its first tokens in time: a moment in which all is busy does not undo that.
+      const proven = known ? Math.min(before.inFlight, after.inFlight) : 0;
+      this.#startEnds(Math.max(proven, after.inFlight * Math.max(0.5, 1 - longer)));
     } else if (known && !grown) {
       // Something else holds it: the hard cap.
       this.#startEnds(after.inFlight);
