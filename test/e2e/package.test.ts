@@ -103,6 +103,15 @@ describe('the package, installed elsewhere', () => {
     expect(answer.status).toBe(200);
     expect(await answer.json()).toMatchObject({ choices: [{ message: { role: 'assistant' } }] });
 
+    // What is kept is kept by a thread of its own, which has to be found in the package.
+    const kept = await fetch(`${gateway}/v1/responses`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'chat', input: 'Hello', max_output_tokens: 3 }),
+    });
+    const { id } = (await kept.json()) as { id: string };
+    expect(await (await fetch(`${gateway}/v1/responses/${id}`)).json()).toMatchObject({ id });
+
     const exit = once(up, 'exit');
     up.kill('SIGTERM');
     expect(await exit).toEqual([0, null]);
