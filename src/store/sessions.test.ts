@@ -189,4 +189,13 @@ describe('retention', () => {
     expect(left.length).toBeLessThan(11);
     expect(left[0]).toBe('r19');
   });
+
+  it('removes those of the tenant that has most', async () => {
+    const body = 'x'.repeat(100_000);
+    await store.keep(turn('small', { tenant: 'small' }));
+    for (let n = 0; n < 20; n++) await store.keep(turn(`r${n}`, { output: [{ id: `o${n}`, body }] }));
+    for (let more = true; more; )
+      more = (await store.sweep({ sinceMs: 0, bytesMax: 500_000, limit: 1 })).more;
+    expect((await store.list({ limit: 100 })).at(-1)).toMatchObject({ id: 'small' });
+  });
 });

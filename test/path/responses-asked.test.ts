@@ -95,6 +95,7 @@ describe('what is asked wrongly', () => {
     '"x"',
     '{"model":"chat","input":"x","input":"y"}',
     Buffer.from([0x7b, 0xff, 0x7d]),
+    `{"model":"chat","input":"x","y":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
   ])('a body that is none: %s', async (body) => {
     const it = gateway();
     expect((await it.call('POST', '/v1/responses', body)).status).toBe(400);

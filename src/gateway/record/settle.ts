@@ -126,7 +126,7 @@ function recordOf(x: Exchange, route: string, durationMs: number): RequestRecord
     tenant: x.tenant,
     route,
     priority: x.priority,
-    call: x.call?.kind ?? 'unknown',
+    call: x.call?.kind ?? x.stateful?.stateful ?? 'unknown',
     stream: x.call?.stream ?? false,
     outcome,
     ...(failed && x.failure ? { code: x.failure.code } : {}),

@@ -16,7 +16,7 @@ import { type ResponseRequest, readResponseRequest } from './request.ts';
 import { Turn } from './turn.ts';
 
 /** The longest history that is read for one turn, characters. */
-const HISTORY_MAX = 32 * 1024 * 1024;
+const HISTORY_MAX = 16 * 1024 * 1024;
 /** How long a turn waits for the store at most, milliseconds; its route's deadline where that is shorter. */
 const STORE_MS_MAX = 15_000;
 

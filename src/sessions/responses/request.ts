@@ -146,6 +146,7 @@ function readPassed(body: Json): Json {
 export function readObject(bytes: Buffer): Json {
   const unread = (why: string) => new Refused(`We could not parse the body of your request: ${why}.`);
   if (!isUtf8(bytes)) throw unread('it is not UTF-8');
+  if (isTooDeep(bytes)) throw unread(`it is nested more than ${DEPTH_MAX} times`);
   const scanned = scanMembers(bytes, 0, bytes.length);
   if (typeof scanned === 'string') throw unread(scanned);
   const seen = new Set<string>();
@@ -161,6 +162,25 @@ export function readObject(bytes: Buffer): Json {
   }
   if (!isObject(body)) throw unread('it is no object');
   return body;
+}
+
+/** What is nested further could not be written again. */
+const DEPTH_MAX = 256;
+
+function isTooDeep(bytes: Buffer): boolean {
+  let depth = 0;
+  let isText = false;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]!;
+    if (isText) {
+      if (byte === 0x5c) at++;
+      else if (byte === 0x22) isText = false;
+    } else if (byte === 0x22) isText = true;
+    else if (byte === 0x7b || byte === 0x5b) {
+      if (++depth > DEPTH_MAX) return true;
+    } else if (byte === 0x7d || byte === 0x5d) depth--;
+  }
+  return false;
 }
 
 function readInput(input: unknown): (Item | Reference)[] {

@@ -52,17 +52,19 @@ export function sessionAdministration(database: Database) {
       return database.run('DELETE FROM sessions WHERE id = ?', id) > 0;
     },
     sweep({ sinceMs, bytesMax, limit }: { sinceMs: number; bytesMax: number; limit: number }) {
-      const oldest = 'SELECT id FROM sessions %s ORDER BY updated_ms, id LIMIT ?';
-      const removed = database.run(
-        `DELETE FROM sessions WHERE id IN (${oldest.replace('%s', 'WHERE updated_ms < ?')})`,
-        sinceMs,
-        limit,
-      );
+      const oldest = (which: string) =>
+        `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE ${which} ORDER BY updated_ms, id LIMIT ?)`;
+      const removed = database.run(oldest('updated_ms < ?'), sinceMs, limit);
       if (removed > 0 || usedBytes(database) <= bytesMax) {
         giveBack(database);
         return { removed, more: removed === limit };
       }
-      const beyond = database.run(`DELETE FROM sessions WHERE id IN (${oldest.replace('%s', '')})`, limit);
+      // Of the tenant that has most: who keeps much pushes nobody else out.
+      const most = database.get(
+        'SELECT tenant FROM sessions GROUP BY tenant ORDER BY sum(size) DESC, tenant LIMIT 1',
+      );
+      if (!most) return { removed: 0, more: false };
+      const beyond = database.run(oldest('tenant = ?'), most.tenant!, limit);
       giveBack(database);
       return { removed: beyond, more: beyond > 0 && usedBytes(database) > bytesMax };
     },

@@ -61,6 +61,7 @@ function responseOperations(database: Database) {
       database.run('DELETE FROM responses WHERE id = ?', id);
       if (row.status !== 'failed')
         database.run('UPDATE sessions SET turns = turns - 1 WHERE id = ?', session);
+      measure(database, session);
       // A tree is there for as long as a response of it is.
       database.run(
         `DELETE FROM sessions WHERE id = ? AND conversation = 0
@@ -162,7 +163,25 @@ function keep(database: Database, turn: Turn): 'kept' | 'lost' {
   const place = { session, response: id, listed: conversation && isTurn };
   insertItems(database, turn.input, { ...place, output: false });
   insertItems(database, turn.output, { ...place, output: true });
+  grow(database, session, [turn, ...turn.input, ...turn.output]);
   return 'kept';
+}
+
+/** Notes that so much was added. */
+function grow(database: Database, session: string, added: readonly { body: string }[]): void {
+  const size = added.reduce((sum, { body }) => sum + body.length, 0);
+  database.run('UPDATE sessions SET size = size + ? WHERE id = ?', size, session);
+}
+
+/** Notes how much there is, after something was removed. */
+function measure(database: Database, session: string): void {
+  database.run(
+    `UPDATE sessions SET size =
+       (SELECT coalesce(sum(length(body)), 0) FROM items WHERE session = sessions.id)
+       + (SELECT coalesce(sum(length(body)), 0) FROM responses WHERE session = sessions.id)
+     WHERE id = ?`,
+    session,
+  );
 }
 
 function lineOperations(database: Database) {
@@ -218,6 +237,7 @@ function conversationOperations(database: Database) {
         nowMs,
       );
       insertItems(database, items, PUT_BY_TENANT(id));
+      grow(database, id, items);
     },
     conversation({ tenant, id }: Owned): StoredConversation | undefined {
       const row = database.get(CONVERSATION, id, tenant);
@@ -253,6 +273,7 @@ function conversationOperations(database: Database) {
       const { count } = database.get('SELECT count(*) AS count FROM items WHERE session = ?', id)!;
       if (Number(count) + items.length > itemsMax) return 'full' as const;
       insertItems(database, items, PUT_BY_TENANT(id));
+      grow(database, id, items);
       database.run('UPDATE sessions SET updated_ms = max(updated_ms, ?) WHERE id = ?', writer.nowMs, id);
       return 'added' as const;
     },
@@ -267,6 +288,7 @@ function conversationOperations(database: Database) {
       // What a response consists of stays with it.
       database.run('DELETE FROM items WHERE id = ? AND response IS NULL', item);
       database.run('UPDATE items SET listed = 0 WHERE id = ?', item);
+      measure(database, id);
       database.run('UPDATE sessions SET updated_ms = max(updated_ms, ?) WHERE id = ?', writer.nowMs, id);
       return 'removed' as const;
     },

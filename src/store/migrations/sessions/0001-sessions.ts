@@ -9,6 +9,8 @@ export const sessions = `
     created_ms   INTEGER NOT NULL,
     updated_ms   INTEGER NOT NULL,
     turns        INTEGER NOT NULL DEFAULT 0,
+    -- Characters of its bodies.
+    size         INTEGER NOT NULL DEFAULT 0,
     -- Who writes a line now.
     owner        TEXT,
     owner_pid    INTEGER,
