@@ -75,7 +75,7 @@ const stage = z
         'The longest it may take; auto spreads the deadline by measured latencies. Default: what is left of the deadline.',
       ),
     input: z
-      .union([template, z.array(template).min(1, 'expected one text or more').max(2048)], {
+      .union([template, z.array(template).min(1, 'expected one text or more').max(1024)], {
         error: 'expected a template; for embeddings also a list of them',
       })
       .optional()

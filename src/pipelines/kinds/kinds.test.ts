@@ -374,7 +374,7 @@ describe('a list', () => {
       [{}],
       [{ text: 1 }],
       [[]],
-      new Array(2049).fill('x'),
+      new Array(1025).fill('x'),
     ]) {
       expect(() => of(bad)).toThrow(/`each`/);
     }
