@@ -10,7 +10,7 @@ const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const NEAR = 4096;
 
 /** The character, as people see it, that the UTF-16 unit at `at` belongs to: where it begins and ends. */
-export function characterAt(text: string, at: number): { start: number; end: number } {
+function characterAt(text: string, at: number): { start: number; end: number } {
   // Whatever is before a letter of ASCII cannot change what comes after it.
   let from = Math.max(0, at - 1);
   while (from > 0 && at - from < NEAR && !isPlain(text.charCodeAt(from))) from--;

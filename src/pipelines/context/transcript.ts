@@ -25,7 +25,7 @@ export interface Message {
 }
 
 /** What a member of a message says to Armature alone: it never goes upstream. */
-export const OWN_MEMBER = 'armature';
+const OWN_MEMBER = 'armature';
 
 /** Reads a transcript; undefined where the body has none that can be read: the engine will say what is wrong with it. */
 export function readTranscript(body: Buffer): Transcript | undefined {
