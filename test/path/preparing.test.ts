@@ -32,7 +32,7 @@ describe('texts that become token ids', () => {
     await gateway.time.advance(50);
     expect(embeddingsIn(caller)).toEqual(texts.map(idsOf));
     expect(sent().map((rows) => rows.map(({ length }) => length))).toEqual([
-      [54, 52],
+      [52, 54],
       [3, 3, 5],
     ]);
   });

@@ -37,6 +37,11 @@ export const prepare = z
         'Tokens that go upstream together, padding included; it bounds what the engine needs for them.',
       ),
     rowsMax: whole(1, 4096).default(32).describe('Texts that go upstream together.'),
+    inflightMax: whole(1, 4096)
+      .default(4)
+      .describe(
+        'Such batches at once for each endpoint; others wait in the gateway, until half of their time is gone.',
+      ),
     acrossTenants: z.boolean().default(false).describe('Whether texts of several tenants go together.'),
     tensors: z
       .strictObject({

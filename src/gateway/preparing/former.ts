@@ -1,8 +1,11 @@
 /** A text's tokens that wait to go upstream with others. */
 export interface Waiting {
   readonly tokens: number;
-  /** Monotonic: it leaves by then. */
+  /** Monotonic: it has waited enough for others; and when it leaves even where no batch may. */
   readonly dueAt: number;
+  readonly lastAt: number;
+  /** Those with a lower turn leave first. */
+  readonly turn: number;
 }
 
 export interface FormerSettings {
@@ -14,16 +17,16 @@ export interface FormerSettings {
 /** Lengths up to this are of one bucket; above it each bucket ends a fifth higher than the one before. */
 const SHORTEST = 16;
 const BUCKETS_PER_DOUBLING = 4;
-/** What a batch that leaves early may have of padding, in tokens for each token of a text. */
+/** What a batch that is filled up with other lengths may have of padding, in tokens for each token of a text. */
 const PADDING_MAX = 0.25;
 
 /**
- * Forms batches of texts of like length. A batch leaves when no more text of its bucket fits, or when one of its texts is due:
+ * Forms batches of texts of like length. A batch may leave when no more texts of its bucket fit, or when one of its texts is due:
  * then texts of the next buckets fill it up, as long as padding stays small. Pure: whoever uses it turns the clock.
  */
 export class Former<Row extends Waiting> {
   readonly #settings: FormerSettings;
-  /** By bucket, each in order of arrival. */
+  /** By bucket, each in the order of turns. */
   readonly #buckets: Row[][] = [];
   #count = 0;
 
@@ -36,41 +39,36 @@ export class Former<Row extends Waiting> {
     return this.#count;
   }
 
-  /** When the first of them is due; Infinity where none waits. */
-  get dueAt(): number {
+  /** When a batch leaves next: `free`: whether one may that need not. Infinity where none waits. */
+  dueAt(free: boolean): number {
     let dueAt = Number.POSITIVE_INFINITY;
     for (const bucket of this.#buckets) {
-      for (const row of bucket ?? []) if (row.dueAt < dueAt) dueAt = row.dueAt;
+      for (const row of bucket ?? []) dueAt = Math.min(dueAt, free ? row.dueAt : row.lastAt);
     }
     return dueAt;
   }
 
-  /** Takes a text; gives the batch that is full by it, if one is. */
-  add(row: Row): Row[] | undefined {
-    const at = bucketOf(row.tokens);
-    const bucket = (this.#buckets[at] ??= []);
-    bucket.push(row);
+  add(row: Row): void {
+    const bucket = (this.#buckets[bucketOf(row.tokens)] ??= []);
+    let at = bucket.length;
+    while (at > 0 && bucket[at - 1]!.turn > row.turn) at--;
+    bucket.splice(at, 0, row);
     this.#count++;
-    const longest = Math.max(...bucket.map(({ tokens }) => tokens));
-    const full = this.#fits(longest, bucket.length) && !this.#fits(longest, bucket.length + 1);
-    if (full) return this.#take(at, bucket.length);
-    if (this.#fits(longest, bucket.length)) return undefined;
-    // It came one text too long: those before it leave without it.
-    return bucket.length === 1 ? this.#take(at, 1) : this.#take(at, bucket.length - 1);
   }
 
-  /** The batch with the text that is due first, filled up; undefined where none is due. */
-  due(now: number): Row[] | undefined {
-    let first = -1;
-    let dueAt = now;
+  /** The batch that leaves now, if one does: that with the lowest turn of those that are full or due. */
+  next(now: number, free: boolean): Row[] | undefined {
+    let chosen = -1;
+    let turn = Number.POSITIVE_INFINITY;
     for (const [at, bucket] of this.#buckets.entries()) {
-      for (const row of bucket ?? []) {
-        if (row.dueAt > dueAt) continue;
-        dueAt = row.dueAt;
-        first = at;
-      }
+      const first = bucket?.[0];
+      if (!first || first.turn >= turn) continue;
+      const leaves = bucket.some((row) => now >= (free ? row.dueAt : row.lastAt));
+      if (!leaves && !(free && this.#isFull(bucket))) continue;
+      chosen = at;
+      turn = first.turn;
     }
-    return first < 0 ? undefined : this.#filled(first);
+    return chosen < 0 ? undefined : this.#take(chosen);
   }
 
   /** Those that nobody wants any more. */
@@ -88,33 +86,36 @@ export class Former<Row extends Waiting> {
     return rows <= rowsMax && longest * rows <= batchTokensMax;
   }
 
-  #take(at: number, count: number): Row[] {
-    this.#count -= count;
-    return this.#buckets[at]!.splice(0, count);
+  /** Whether another text like the longest would not fit any more. */
+  #isFull(bucket: readonly Row[]): boolean {
+    const longest = bucket.reduce((most, { tokens }) => Math.max(most, tokens), 0);
+    return !this.#fits(longest, bucket.length + 1);
   }
 
-  /** The texts of a bucket, and of its neighbours, the nearest first. */
-  #filled(at: number): Row[] {
-    const batch = this.#take(at, this.#buckets[at]!.length);
-    let longest = Math.max(...batch.map(({ tokens }) => tokens));
-    let sum = batch.reduce((total, { tokens }) => total + tokens, 0);
-    for (let step = 1; step < this.#buckets.length; step++) {
-      for (const neighbour of [at - step, at + step]) {
-        const bucket = this.#buckets[neighbour];
-        for (let index = 0; bucket && index < bucket.length; ) {
-          const { tokens } = bucket[index]!;
-          const length = Math.max(longest, tokens);
-          const padded = length * (batch.length + 1);
-          if (!this.#fits(length, batch.length + 1) || padded > (sum + tokens) * (1 + PADDING_MAX)) {
-            index++;
-            continue;
-          }
+  /** Texts of a bucket, and of its neighbours where there is room, the nearest first. */
+  #take(at: number): Row[] {
+    const batch: Row[] = [];
+    let longest = 0;
+    let sum = 0;
+    const takeFrom = (bucket: Row[] | undefined, paddingMax: number): void => {
+      for (let index = 0; bucket && index < bucket.length; ) {
+        const { tokens } = bucket[index]!;
+        const length = Math.max(longest, tokens);
+        const rows = batch.length + 1;
+        if (!this.#fits(length, rows) && batch.length > 0) return;
+        if (length * rows > (sum + tokens) * (1 + paddingMax)) index++;
+        else {
           longest = length;
           sum += tokens;
           batch.push(...bucket.splice(index, 1));
           this.#count--;
         }
       }
+    };
+    takeFrom(this.#buckets[at], Number.POSITIVE_INFINITY);
+    for (let step = 1; step < this.#buckets.length; step++) {
+      takeFrom(this.#buckets[at - step], PADDING_MAX);
+      takeFrom(this.#buckets[at + step], PADDING_MAX);
     }
     return batch;
   }

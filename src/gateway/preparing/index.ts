@@ -23,6 +23,8 @@ import type { PrepareRules } from './rules.ts';
 const TOKEN_CHARACTERS_MAX = 64;
 /** What a text's tokens need beside their ids, in bytes. */
 const ROW_BYTES = 64;
+/** How much later each further text of a request has its turn, so that a long list holds up nobody. */
+const TURN_MS = 20;
 
 /** Requests whose texts become tokens here, and go upstream in batches of like length. */
 export class Preparing {
@@ -191,7 +193,7 @@ export class Preparing {
     let group = groups.get(whole);
     if (!group) {
       const own = groups;
-      const made = new Group(path, rules, () => {
+      const made = new Group(path, x.route!.name, rules, () => {
         if (own.get(whole) === made) own.delete(whole);
       });
       groups.set(whole, made);
@@ -208,10 +210,11 @@ class Group {
   readonly #former: Former<Row>;
   readonly #batches = new Set<PreparedBatch>();
   readonly #onEmpty: () => void;
+  readonly #route: string;
   #timer: TimerHandle;
-  #timerAt = Number.POSITIVE_INFINITY;
 
-  constructor(path: Path, rules: PrepareRules, onEmpty: () => void) {
+  constructor(path: Path, route: string, rules: PrepareRules, onEmpty: () => void) {
+    this.#route = route;
     this.#path = path;
     this.#rules = rules;
     this.#former = new Former(rules);
@@ -230,50 +233,74 @@ class Group {
       );
       return;
     }
-    // Never for more than half of the time that it has.
-    const dueAt = now + Math.min(this.#rules.delay, (x.deadlineAt - now) / 2);
+    const half = now + (x.deadlineAt - now) / 2;
+    const dueAt = Math.min(now + this.#rules.delay, half);
     for (const [at, row] of ids.entries()) {
-      if (member.over) return;
-      const full = this.#former.add({ member, at, ids: row, tokens: row.length, dueAt, joinedAt: now });
-      if (full) this.#send(full);
+      const turn = now + at * TURN_MS;
+      this.#former.add({
+        member,
+        at,
+        ids: row,
+        tokens: row.length,
+        dueAt,
+        lastAt: half,
+        turn,
+        joinedAt: now,
+      });
     }
-    this.#watch();
+    this.#pump();
   }
 
   #send(rows: readonly Row[]): void {
     const batch = new PreparedBatch(this.#path, this.#rules, rows, (over) => {
       this.#batches.delete(over);
-      this.#endIfEmpty();
+      this.#pumpSoon();
     });
     batch.again = (own) => this.#send(own);
     this.#batches.add(batch);
     batch.start();
   }
 
-  #watch(): void {
-    const { clock, timers } = this.#path.deps;
-    const dueAt = this.#former.dueAt;
-    if (dueAt === this.#timerAt) return;
-    timers.clear(this.#timer);
-    this.#timerAt = dueAt;
-    if (dueAt === Number.POSITIVE_INFINITY) return;
-    this.#timer = timers.set(Math.max(0, dueAt - clock.mono()), () => this.#onDue());
+  /** Batches that may leave do. */
+  #pump(): void {
+    const now = this.#path.deps.clock.mono();
+    for (let rows = this.#next(now); rows; rows = this.#next(now)) this.#send(rows);
+    this.#watch(now);
+    this.#endIfEmpty();
   }
 
-  #onDue(): void {
-    this.#timerAt = Number.POSITIVE_INFINITY;
-    const now = this.#path.deps.clock.mono();
-    for (let rows = this.#former.due(now); rows; rows = this.#former.due(now)) this.#send(rows);
-    this.#watch();
-    this.#endIfEmpty();
+  #next(now: number): Row[] | undefined {
+    return this.#former.next(now, this.#isFree);
+  }
+
+  /** Whether another batch may go upstream before it has to; the others wait here, where later ones can still overtake them. */
+  get #isFree(): boolean {
+    const route = this.#path.deps.world.routes.get(this.#route);
+    const targets = route?.targets[this.#rules.to === 'ids' ? 'openai' : 'oip'] ?? [];
+    const endpoints = targets.reduce((sum, { backend }) => sum + backend.endpoints.length, 0);
+    return this.#batches.size < this.#rules.inflightMax * Math.max(1, endpoints);
+  }
+
+  /** Not in the midst of giving answers. */
+  #pumpSoon(): void {
+    const { timers } = this.#path.deps;
+    timers.clear(this.#timer);
+    this.#timer = timers.set(0, () => this.#pump());
+  }
+
+  #watch(now: number): void {
+    const { timers } = this.#path.deps;
+    timers.clear(this.#timer);
+    const dueAt = this.#former.dueAt(this.#isFree);
+    if (dueAt === Number.POSITIVE_INFINITY) return;
+    this.#timer = timers.set(Math.max(0, dueAt - now), () => this.#pump());
   }
 
   /** A caller wants nothing any more: none of its texts goes, and no batch that is only for it. */
   #left(member: Member): void {
     this.#former.remove((row) => row.member === member);
     for (const batch of this.#batches) batch.left();
-    this.#watch();
-    this.#endIfEmpty();
+    this.#pumpSoon();
   }
 
   #endIfEmpty(): void {

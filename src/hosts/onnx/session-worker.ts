@@ -135,10 +135,15 @@ async function readTokenizer(path: string): Promise<Tokenizer> {
 
 /** No model says how many tokens it takes, but one that is given too many fails at once: half of them is tried then. */
 async function measure(vocabulary: number | undefined) {
-  for (let tokensMax = options.tokensMax; ; tokensMax = Math.floor(tokensMax / 2)) {
+  // Whoever makes the tokens knows how many a text may have.
+  for (let tokensMax = tokenizer ? options.tokensMax : 1; ; tokensMax = Math.floor(tokensMax / 2)) {
     try {
       const [vector] = await embed([Array.from({ length: tokensMax }, () => 0)]);
-      return { tokensMax, vocabulary, dimensions: vector!.length };
+      return {
+        tokensMax: tokenizer ? tokensMax : options.tokensMax,
+        vocabulary,
+        dimensions: vector!.length,
+      };
     } catch (error) {
       if (tokensMax < 32) throw error;
     }
