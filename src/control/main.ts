@@ -86,13 +86,7 @@ async function start(place: Place, log: Logger): Promise<void> {
     leaving = true;
     log.info({ why }, 'leaving');
     try {
-      await admin.close();
-      control.close();
-      await listener.close();
-      await supervisor.close();
-      await sessions.close();
-      await ledger.close();
-      await ledger.store.close();
+      await closeInTurn(admin, control, listener, supervisor, sessions, ledger, ledger.store);
     } catch (error) {
       log.error({ err: error }, 'not everything could be closed');
     }
@@ -118,6 +112,10 @@ async function start(place: Place, log: Logger): Promise<void> {
   };
   if (hungUp) hangUp();
   log.info({ snapshot: control.snapshots.current.number }, 'control is up');
+}
+
+async function closeInTurn(...parts: { close(): unknown }[]): Promise<void> {
+  for (const part of parts) await part.close();
 }
 
 /** Reads the configuration, opens the store that it names, and puts over it what was changed live. */

@@ -64,7 +64,7 @@ export function eventsOf(caller: VirtualCaller): Json[] {
 }
 
 export const ONE = 'http://a:1';
-export const TWO = 'http://b:1';
+const TWO = 'http://b:1';
 
 const backend = (origin: string) => ({ engine: 'openai', model: 'm', endpoints: [`${origin}/v1`] });
 export const config = (route: object = {}, more: object = {}) => ({
