@@ -60,7 +60,16 @@ export function planWorld(seed: number): WorldPlan {
   const backends = makeBackends(dice, crowded);
   const routes = makeRoutes(dice, Object.keys(backends), crowded);
   const tenants = dice.chance(crowded ? 0.9 : 0.7) ? makeTenants(dice, Object.keys(routes)) : undefined;
-  const written = { gateway: makeGateway(dice), backends, routes, ...(tenants && { tenants }) };
+  // Drawn apart, so that worlds without any stay what they were.
+  const piped = new Dice(seed ^ 0x9199);
+  const pipelines = piped.chance(0.3) ? { search: makePipeline(piped, Object.keys(routes)) } : {};
+  const written = {
+    gateway: makeGateway(dice),
+    backends,
+    routes,
+    ...(tenants && { tenants }),
+    pipelines,
+  };
   const settings = settingsSchema.parse(written);
   const durationMs = crowded ? dice.scale(500, 10_000) : dice.scale(2000, 30_000);
   const swaps = dice.list(0, dice.chance(0.4) ? 3 : 0, () => ({
@@ -71,7 +80,9 @@ export function planWorld(seed: number): WorldPlan {
   return {
     seed,
     settings,
-    arrivals: makeArrivals(dice, settings, durationMs, crowded),
+    arrivals: makeArrivals(dice, settings, durationMs, crowded).map((arrival) =>
+      'search' in pipelines && piped.chance(0.4) ? { ...arrival, route: 'search' } : arrival,
+    ),
     mishaps: makeMishaps(dice, settings, durationMs),
     swaps: swaps.sort((a, b) => a.atMs - b.atMs),
     gauges: dice.chance(0.5),
@@ -170,6 +181,38 @@ function makeRoutes(dice: Dice, backends: readonly string[], crowded: boolean): 
     return [`r${index}`, route] as const;
   });
   return Object.fromEntries(made);
+}
+
+function makePipeline(dice: Dice, routes: readonly string[]): Part {
+  const deadlineMs = dice.scale(300, 20_000);
+  const names = dice.list(1, 4, (index) => `s${index}`);
+  const stage = (index: number): Part => {
+    const made: Part = {
+      route: dice.one(routes),
+      input: dice.one(['{{ request.text }}', 'Say it in a word.']),
+      after: names.slice(0, index).filter(() => dice.chance(0.4)),
+      onFailure: dice.one(['skip', 'fail', { use: 'nothing' }, { route: dice.one(routes) }]),
+      stream: dice.chance(0.5),
+    };
+    if (dice.chance(0.5)) made['budget'] = dice.one(['auto', `${Math.round(deadlineMs / 6)}ms`]);
+    if (dice.chance(0.2)) made['when'] = dice.one(['request.stream', 'request.text == ""']);
+    if (dice.chance(0.2))
+      Object.assign(made, {
+        each: '["a", "b", "c"]',
+        input: '{{ item.text }}',
+        concurrency: dice.whole(1, 3),
+      });
+    return made;
+  };
+  const stages = Object.fromEntries(names.map((name, index) => [name, stage(index)]));
+  const texts = names.map((name) => `{{ ${name} }}`).join(' ');
+  stages['end'] = {
+    ...stage(names.length),
+    each: undefined,
+    after: names,
+    input: `${texts} {{ request.text }}`,
+  };
+  return { deadline: `${deadlineMs}ms`, stages };
 }
 
 function makeTenants(dice: Dice, routes: readonly string[]): Record<string, Part> {

@@ -160,9 +160,10 @@ export class Endpoint {
   /** Gives the place back. `begun`: it was a stream whose first content had come. */
   give(tokens: number, begun = false): void {
     if (!begun) this.#awaiting--;
+    // Before the unit is given back: somebody may have it at once, and others may leave for that.
+    this.tokensInFlight -= tokens;
     this.#leases.give(this.key);
-    // Sums of fractions leave a little behind.
-    this.tokensInFlight = this.inflight === 0 ? 0 : this.tokensInFlight - tokens;
+    if (this.inflight === 0) this.tokensInFlight = 0; // sums of fractions leave a little behind
   }
 
   /** The engine's own load was read anew. */
