@@ -153,6 +153,18 @@ export const REASONS = {
   'deadline-passed': 'The deadline of {deadlineMs} passed[ after {attempts} attempts].',
   'caller-left': 'The caller left before its answer was whole.',
 
+  // Batches
+  'batch-created': 'A batch was made of the file {inputFile}, for {endpoint}.',
+  'batch-began': 'Its file was read whole, and its {lines} lines are asked.',
+  'batch-resumed':
+    'A worker went on with it where it stood: of {lines} lines {completed} were answered and {failed} had failed.',
+  'batch-completed': 'All of its {lines} lines are over: {completed} were answered, {failed} failed.',
+  'batch-failed':
+    'Its file cannot be a batch, and no line was asked. The first fault[, in line {line}]: {fault}.',
+  'batch-expired':
+    'Its completion window was over: of {lines} lines {completed} were answered and {failed} had failed.',
+  'batch-cancelled': 'It was cancelled: of {lines} lines {completed} were answered and {failed} had failed.',
+
   // Order, breakers, retries
   'only-priority': 'Nobody of another priority waited.',
   'highest-priority': 'The highest priority that waited had its turn.',

@@ -45,8 +45,8 @@ const DEATH_WITHIN_MS = 15 * 60_000;
 const DEATHS_MAX = 5;
 
 /** What stands before the name of a subject, so that `why worker:0`, `why key_...` and `why BACKEND|ADDRESS` all work. */
-const SUBJECTS = ['', 'endpoint:', 'key:', 'snapshot:', 'worker:', 'part:', 'backend:', 'route:', 'request:'];
-const NO_REQUEST_ID = /^(ev|key)_/;
+const SUBJECTS = ['', 'endpoint:', 'key:', 'snapshot:', 'worker:', 'part:', 'backend:', 'route:', 'request:', 'batch:'];
+const NO_REQUEST_ID = /^(ev|key|batch)_/;
 
 /**
  * The chain of causes of a request (by Armature's id or the caller's), an event, or a subject such as `snapshot:3`,

@@ -192,8 +192,8 @@ describe('a batch', () => {
     expect(world.asked).toHaveLength(100);
     const events = world.gateway.facts.flatMap((fact) => (fact.kind === 'event' ? [fact.event] : []));
     expect(events.map(({ type, subject, causes }) => [type, subject, causes])).toEqual([
-      ['batch-began', `batch:${id}`, [id]],
-      ['batch-completed', `batch:${id}`, [id]],
+      ['batch-began', `batch:${id}`, [id.replace('batch', 'ev')]],
+      ['batch-completed', `batch:${id}`, [id.replace('batch', 'ev')]],
     ]);
     await world.runners[0]!.close();
     expect(world.gateway.taken).toEqual(NOTHING);

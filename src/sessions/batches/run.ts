@@ -69,7 +69,12 @@ export class BatchRun {
       return;
     }
     try {
-      if (this.batch.status === 'validating' && !(await this.#check(handle))) return;
+      if (this.batch.status === 'validating') {
+        if (!(await this.#check(handle))) return;
+      } else if (this.batch.status === 'in_progress') {
+        const { total, completed, failed } = this.batch;
+        this.deps.tell('batch-resumed', this.batch, { lines: total, completed, failed });
+      }
       if (this.batch.status === 'in_progress') await this.#ask(handle);
       if (this.stopped !== 'drained' && this.stopped !== 'lost') await this.#end(handle);
     } catch (error) {
@@ -107,7 +112,12 @@ export class BatchRun {
   async #refuse(errors: BatchFault[]): Promise<void> {
     const { store, clock, tell } = this.deps;
     this.batch = await store.call('refuseBatch', { claim: this.claim, errors, nowMs: clock.wall() });
-    tell('batch-failed', this.batch, { errors: errors.slice(0, 3) });
+    const [first] = errors;
+    tell('batch-failed', this.batch, {
+      faults: errors.length,
+      line: first!.line,
+      fault: first!.message.replace(/\.$/, ''),
+    });
   }
 
   async #ask(handle: FileHandle): Promise<void> {

@@ -202,19 +202,20 @@ export class BatchRunner {
     if (!more && expired.length === 0) this.#sweptAt = now;
   }
 
-  /** For the ledger. A batch is made by an event that has its id, so that whatever follows from it can name it. */
+  /** For the ledger. The event that makes a batch goes by its id, so that whatever follows from it can name it. */
   tell(type: string, batch: StoredBatch, data: Record<string, unknown> = {}): void {
     const wallMs = this.#options.clock.wall();
     const created = type === 'batch-created';
+    const creation = batch.id.replace(/^batch_/, 'ev_');
     this.#path!.deps.facts.push({
       kind: 'event',
       event: {
-        id: created ? batch.id : this.#newEventId(wallMs),
+        id: created ? creation : this.#newEventId(wallMs),
         at: new Date(wallMs).toISOString(),
         type,
         subject: `batch:${batch.id}`,
         actor: created || type === 'batch-cancelled' ? `tenant:${batch.tenant}` : 'armature',
-        causes: created ? [] : [batch.id],
+        causes: created ? [] : [creation],
         data: { endpoint: batch.endpoint, inputFile: batch.inputFile, ...data },
       },
     });
