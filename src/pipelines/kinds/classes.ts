@@ -9,7 +9,7 @@ export function standIn(stage: StageSettings, text: string): StageValue {
 }
 
 /** What a stage's answer can be, where that is one of several. */
-export function classNames({ classes, labels }: StageSettings): readonly string[] {
+function classNames({ classes, labels }: StageSettings): readonly string[] {
   if (classes) return Array.isArray(classes) ? classes : Object.keys(classes);
   return labels ?? [];
 }

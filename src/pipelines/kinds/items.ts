@@ -2,7 +2,7 @@ import { type Filling, StageFault, type StageItem } from './contracts.ts';
 import { isObject } from './json.ts';
 
 /** The longest list that a stage takes: each of its items costs memory, and most of them a call. */
-export const ITEMS_MAX = 1024;
+const ITEMS_MAX = 1024;
 
 /**
  * The list that an expression gives, as items: texts, numbers, objects with a `text`; of a whole stage its own items. Throws a
