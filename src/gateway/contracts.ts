@@ -12,7 +12,7 @@ export type { Call, OipModelCall, OpenaiCall, StatefulCall } from './call.ts';
 export { sharedHeaders } from './carrier.ts';
 export { breakOff } from './delivery.ts';
 export type { Exchange } from './exchange.ts';
-export type { OwnAnswer } from './own-answers.ts';
+export { type OwnAnswer, STREAM_TYPE } from './own-answers.ts';
 export type { Path } from './path.ts';
 export type { Endpoint } from './state/endpoint.ts';
 export type { Backend, Route } from './state/world.ts';

@@ -1,4 +1,4 @@
-import type { Call, Exchange, HeaderList } from '../gateway/contracts.ts';
+import { type Call, type Exchange, type HeaderList, STREAM_TYPE } from '../gateway/contracts.ts';
 import {
   chatAnswer,
   chatAnswerStream,
@@ -12,14 +12,6 @@ import type { PlannedStage } from './plan.ts';
 import { documentAs } from './reframe.ts';
 
 const JSON_TYPE = ['content-type', 'application/json'];
-export const STREAM_TYPE = [
-  'content-type',
-  'text/event-stream; charset=utf-8',
-  'cache-control',
-  'no-cache, no-transform',
-  'x-accel-buffering',
-  'no',
-];
 
 /** An answer as the caller asked for it. */
 export interface Framed {
@@ -84,7 +76,7 @@ export function frame(x: Exchange, value: StageValue): Framed | undefined {
 }
 
 /** Headers of an answer whose body is another one now. */
-export function withType(headers: HeaderList, type: readonly string[]): HeaderList {
+function withType(headers: HeaderList, type: readonly string[]): HeaderList {
   const kept: HeaderList = [];
   for (let i = 0; i < headers.length; i += 2) {
     if (!/^(?:content-(?:type|length|encoding)|cache-control|etag)$/.test(headers[i]!)) {
