@@ -5,7 +5,8 @@ import { files, parse, root, sources } from './sources.ts';
 import * as style from './style.ts';
 
 /** Names that others prescribe. */
-const GIVEN_NAMES = /^([A-Z]+(\.md)?|.*\.(py|sh)|docs\/decisions\/.*|console\/.*|deploy\/.*)$/;
+const GIVEN_NAMES =
+  /^([A-Z]+(\.md)?|.*\/LICENSE\.md|.*\.(py|sh)|docs\/decisions\/.*|console\/.*|deploy\/.*)$/;
 
 describe('style', () => {
   it('names files in kebab-case, and no bag of things', () => {
