@@ -69,3 +69,12 @@ it('says that a tokenizer.json tells no window', () => {
     'a tokenizer.json tells no window: without one, conversations are sent whole',
   ]);
 });
+
+it('takes tokenizers of any size, and none that is not there', () => {
+  const large = backend('{ window: 100, tokenizer: { file: m.gguf } }');
+  const files = { 'armature.yaml': large, 'm.gguf': new Uint8Array(3_000_000) };
+  expect(loadConfig('armature.yaml', filesInMemory(files)).ok).toBe(true);
+  expect(faultsOf(backend('{ window: 100, tokenizer: { file: gone.json } }'))).toEqual([
+    expect.stringMatching(/^backends\.b\.context\.tokenizer\.file: the file .*gone\.json does not exist$/),
+  ]);
+});

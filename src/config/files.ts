@@ -60,6 +60,16 @@ export function readText(io: ConfigIo, path: string, bytesMax: number): FileText
   }
 }
 
+/** Why a file cannot be read, in words; undefined where it can. */
+export function unreadable(io: ConfigIo, path: string): string | undefined {
+  try {
+    io.readFile(path, 1);
+    return undefined;
+  } catch (error) {
+    return CAUSES[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message;
+  }
+}
+
 const CAUSES: Record<string, string> = {
   ENOENT: 'does not exist',
   ENOTDIR: 'does not exist: a part of its path is no folder',

@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { type Fault, inOrder, type Notice } from './faults.ts';
-import { type ConfigIo, readText, systemIo } from './files.ts';
+import { type ConfigIo, readText, systemIo, unreadable } from './files.ts';
 import { laterNotices } from './later.ts';
 import { formatPath, type Places } from './places.ts';
 import { type ReadFile, readFiles } from './read-files.ts';
@@ -118,9 +118,11 @@ function certificatesOf(
   const certificates: LoadedConfig['certificates'] = {};
   mapLeaves(settingsSchema, document, (value, schema, path) => {
     if (typeof value !== 'string' || !schema || !marked(schema, 'file') || value === UNRESOLVED) return value;
-    const got = readText(io, value, CERTIFICATE_BYTES_MAX);
+    const got = marked(schema, 'large')
+      ? { cause: unreadable(io, value) }
+      : readText(io, value, CERTIFICATE_BYTES_MAX);
     if ('text' in got) certificates[value] = got.sha256;
-    else {
+    else if (got.cause !== undefined) {
       faults.push(
         sources.fault({ code: 'unreadable', path, at: 'value', message: `the file ${value} ${got.cause}` }),
       );

@@ -21,12 +21,13 @@ interface Definition {
 
 export const definition = (schema: Schema): Definition => schema._zod.def as unknown as Definition;
 
-/** What a schema says about itself: description, `title` of its kind, `secret`, `file`. */
+/** What a schema says about itself: description, `title` of its kind, `secret`, `file`, `large`. */
 export function about(schema: Schema): {
   description?: string;
   title?: string;
   secret?: boolean;
   file?: boolean;
+  large?: boolean;
 } {
   return ((schema as z.ZodType).meta?.() as ReturnType<typeof about> | undefined) ?? {};
 }

@@ -90,14 +90,17 @@ describe('a conversation over three models', () => {
       expect(sent.body.toString()).not.toContain('armature');
       const tokens = counters.get(name)!(body);
       expect(tokens).toBeLessThanOrEqual(window - RESERVE);
+      const whole = body.messages.length === 2 * turn + 1;
+      if (!whole) left++;
+      if (turn % 5 !== 2) continue; // what the record says takes a command each
       const { steps } = await armature.why(response.headers.get('x-armature-id')!);
-      const step = steps.find(({ code }: { code: string }) => /^context-(?:whole|dropped)$/.test(code));
+      const step = steps.find(({ code }: { code: string }) => code.startsWith('context-'));
+      expect(step.code).toBe(whole ? 'context-whole' : 'context-dropped');
       expect(step.figures).toMatchObject({ tokens, counted: 'exactly', by: 'tokenizer', window });
-      if (step.code === 'context-dropped') left++;
     }
     expect(left).toBeGreaterThan(20);
     await armature.idle();
-  });
+  }, 180_000);
 
   it('keeps tools and their results together, and refuses aloud what is too long', async () => {
     const tools = [

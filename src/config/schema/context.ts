@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { file, name, whole } from './values.ts';
+import { file, largeFile, name, whole } from './values.ts';
 
 /** What is known of a backend's prompts: how long they may be, and how their tokens are counted. */
 export const backendContext = z
@@ -13,7 +13,7 @@ export const backendContext = z
       .union(
         [
           z.literal('engine'),
-          z.strictObject({ file: file.describe('A tokenizer.json, or a GGUF file.') }),
+          z.strictObject({ file: largeFile.describe('A tokenizer.json, or a GGUF file.') }),
           z.strictObject({ model: name.describe('A name under `models`.') }),
         ],
         { error: 'expected { file }, { model } or engine' },

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { priorities } from '../../kernel/priorities.ts';
 import { routeContext } from './context.ts';
 import { prepare } from './prepare.ts';
+import { tiers } from './tiers.ts';
 import { duration, hash, name, rate, size, whole } from './values.ts';
 
 const rung = z.union(
@@ -38,6 +39,7 @@ export const route = z.strictObject({
     .min(1, 'expected one target or more')
     .max(100)
     .describe('Where requests go, by weight.'),
+  tiers: tiers.optional(),
   shadow: z
     .array(
       z.strictObject({
@@ -124,6 +126,13 @@ export const tenant = z.strictObject({
     .literal(priorities, { error: 'expected critical, interactive, standard or batch' })
     .default('standard')
     .describe('The highest that its requests may ask for, and what they get without asking.'),
+  tier: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'The tier that its requests ask for where they do not say: see `routes.NAME.tiers`. Default: none.',
+    ),
   routes: z.array(name).optional().describe('Routes and pipelines it may call. Default: every one.'),
   share: z
     .number({ error: 'expected a weight above 0' })
