@@ -8,6 +8,7 @@ import type { StageItem, StageValue } from './kinds/contracts.ts';
 import type { PlannedStage } from './plan.ts';
 import { settingOf, statusOf, tell, tellWay } from './record.ts';
 import type { CallEnd } from './stage-call.ts';
+import { TextWithMembers } from './templates.ts';
 
 /** Items that failed are told one by one up to so many; of the others there is the number. */
 const TOLD_MAX = 20;
@@ -88,12 +89,13 @@ export class EachRun {
   #ask(index: number, route: string, rerouted: boolean, done: (end: ItemEnd) => void): void {
     const { host, stage, items, filling, startedAt, dueAt } = this.#options;
     const { length } = items;
+    const item = items[index]!;
     const loop = { index: index + 1, index0: index, length, first: index === 0, last: index === length - 1 };
     const asking = new Asking({
       host,
       stage,
       route,
-      filling: filling.with({ item: items[index], loop }),
+      filling: filling.with({ item: new TextWithMembers(item.text, item), loop }),
       startedAt,
       dueAt,
       taker: undefined,

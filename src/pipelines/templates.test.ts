@@ -1,7 +1,7 @@
 import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Template } from './templates.ts';
+import { Template, TextWithMembers } from './templates.ts';
 
 const scopeOf = (names: Record<string, unknown>) => ({ get: (name: string) => names[name] });
 const filled = (text: string, names: Record<string, unknown>) => new Template(text).render(scopeOf(names));
@@ -14,6 +14,17 @@ describe('a template', () => {
     );
     // The same by the interpreter, which a condition asks for.
     expect(filled('{% if one %}{{ one }}{% endif %}', { one: text })).toBe(text);
+  });
+
+  it('inserts a text that has members, and its members', () => {
+    const item = { text: '{{ a }}', id: 7, title: 'T', tags: ['x', { y: 1 }], __proto__: undefined };
+    const names = { item: new TextWithMembers(item.text, item) };
+    expect(filled('{{ item }}|{{ item.text }}|{{ item.title }}', names)).toBe('{{ a }}|{{ a }}|T');
+    expect(filled('{{ item }} {{ item.id }} {{ item.tags[1].y }}{{ item.none }}', names)).toBe('{{ a }} 7 1');
+    expect(
+      filled('{% if item.id > 6 and item %}{{ item | upper }}{{ item.upper() }}{% endif %}', names),
+    ).toBe('{{ A }}{{ A }}');
+    expect(filled('{{ item["id"] }}{% for t in item.tags %}{{ loop.index }}{% endfor %}', names)).toBe('712');
   });
 
   it('has nothing where a name stands for nothing', () => {

@@ -6,6 +6,17 @@ export interface TemplateScope {
   get(name: string): unknown;
 }
 
+/** A text that has members besides: `item` is its text, `item.id` its id. */
+export class TextWithMembers {
+  readonly text: string;
+  readonly members: Readonly<Record<string, unknown>>;
+
+  constructor(text: string, members: Readonly<Record<string, unknown>>) {
+    this.text = text;
+    this.members = members;
+  }
+}
+
 /** Chat templates are read so: a tag that stands alone on its line leaves nothing of the line behind. */
 const WHITESPACE = { trim_blocks: true, lstrip_blocks: true };
 /** Elements that a template's `range` has at most. */
@@ -87,10 +98,26 @@ const WAY_MAX = 3;
 export function environmentOf(scope: TemplateScope, uses: Readonly<Record<string, Wanted>>): Environment {
   const environment = new Environment(GLOBALS);
   for (const name in uses) {
-    const value = picked(scope.get(name), uses[name]!);
-    if (value !== undefined) environment.set(name, value);
+    const wanted = uses[name]!;
+    const value = scope.get(name);
+    if (value instanceof TextWithMembers) setText(environment, name, value, wanted);
+    else if (value !== undefined) environment.set(name, picked(value, wanted));
   }
   return environment;
+}
+
+/** The interpreter looks for members of a text among what texts can do: those of its own come before. */
+function setText(
+  environment: Environment,
+  name: string,
+  { text, members }: TextWithMembers,
+  wanted: Wanted,
+): void {
+  const { builtins } = environment.set(name, text);
+  const own = picked(members, wanted) as Record<string, unknown>;
+  for (const member of Object.keys(own)) {
+    (builtins as Map<string, unknown>).set(member, new Environment().set(member, own[member]));
+  }
 }
 
 function picked(value: unknown, wanted: Wanted): unknown {
@@ -161,6 +188,7 @@ function wayOf(node: Node): string[] | undefined {
 /** The text at the end of a way through plain data; undefined where there is something else, which Jinja has to judge. */
 function plain(scope: TemplateScope, way: readonly string[]): string | undefined {
   let value = scope.get(way[0]!);
+  if (value instanceof TextWithMembers) value = way.length === 1 ? value.text : value.members;
   for (let i = 1; i < way.length; i++) {
     if (!isObject(value) || !Object.hasOwn(value, way[i]!)) return undefined;
     value = value[way[i]!];

@@ -148,7 +148,7 @@ describe('a stage for each item', () => {
     sums: {
       route: 'chat',
       each: 'request.body.documents',
-      input: '{{ loop.index }}/{{ loop.length }} {{ item.text }}',
+      input: '{{ loop.index }}/{{ loop.length }} {{ item }}',
       ...more,
     },
     end: {
