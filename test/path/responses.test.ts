@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../src/store/contracts.ts';
 import type { SessionsStore } from '../../src/store/sessions.ts';
-import { answering, eventsOf, gateway, json, ONE, streaming } from './sessions-world.ts';
+import { answering, config, eventsOf, gateway, json, ONE, sent, streaming } from './sessions-world.ts';
 import { chatAnswer, chatStream, failing, NOTHING, never, status } from './virtual-gateway.ts';
 
 describe('what is answered', () => {
@@ -149,6 +149,43 @@ describe('what is answered', () => {
   });
 });
 
+describe('a pipeline', () => {
+  it.each([false, true])('is answered and kept like a route (stream: %s)', async (stream) => {
+    const it = gateway();
+    it.load({
+      ...config(),
+      pipelines: {
+        both: {
+          deadline: '5s',
+          stages: {
+            first: { route: 'chat', messages: [{ role: 'user', content: 'first {{ request.text }}' }] },
+            last: {
+              route: 'chat',
+              after: ['first'],
+              messages: [{ role: 'user', content: 'then {{ first }}' }],
+            },
+          },
+        },
+      },
+    });
+    const caller = await it.turn({ model: 'both', input: 'question', stream });
+    const response = stream ? eventsOf(caller).at(-1)!.response : json(caller);
+    expect(response).toMatchObject({
+      status: 'completed',
+      model: 'both',
+      output: [{ content: [{ text: 'Hello' }] }],
+    });
+    expect(it.served).toHaveLength(2);
+    expect(String(it.served[0]!.request.body)).toContain('first question');
+    expect(String(it.served[1]!.request.body)).toContain('then Hello');
+    expect(json(await it.call('GET', `/v1/responses/${response.id}`))).toMatchObject({ model: 'both' });
+    const next = await it.turn({ model: 'chat', input: 'more', previous_response_id: response.id });
+    expect(next.status).toBe(200);
+    expect(sent(it).messages).toHaveLength(3);
+    expect(it.taken).toEqual(NOTHING);
+  });
+});
+
 describe('a store in trouble', () => {
   const broken = (name: keyof SessionsStore, trouble: 'full' | 'busy') => (store: SessionsStore) => ({
     ...store,
@@ -181,6 +218,25 @@ describe('a store in trouble', () => {
     const { id } = json(await it.call('POST', '/v1/conversations'));
     expect((await it.turn({ conversation: id })).status).toBe(503);
     expect((await it.turn({ conversation: id })).status).toBe(503);
+  });
+
+  it('keeps nobody waiting who only reads', async () => {
+    const stuck = () => new Promise<never>(() => undefined);
+    const it = gateway(chatAnswer('Hello'), {}, (store) => ({
+      ...store,
+      response: stuck,
+      conversation: stuck,
+    }));
+    const first = json(await it.turn({}));
+    for (const target of [`/v1/responses/${first.id}`, `/v1/conversations/conv_${'0'.repeat(48)}`]) {
+      const caller = await it.call('GET', target);
+      expect(caller.status).toBeUndefined();
+      await it.time.advance(5_000);
+      expect(json(caller).error.code).toBe('deadline_exceeded');
+    }
+    const asked = await it.call('GET', `/v1/responses/${first.id}`, '', { 'x-armature-deadline-ms': '50' });
+    expect(json(asked).error.code).toBe('deadline_exceeded');
+    expect(it.taken).toEqual(NOTHING);
   });
 
   it('is waited for within the deadline of the route', async () => {

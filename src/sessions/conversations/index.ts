@@ -9,6 +9,7 @@ import { answerItems, readPage } from '../pages.ts';
 import { given, type Json, metadataOf, Refused } from '../refused.ts';
 import { heldElsewhere } from '../responses/index.ts';
 import { readObject } from '../responses/request.ts';
+import { waitForStore } from '../waiting.ts';
 
 /** Items that one request may add. */
 const ADDED_MAX = 20;
@@ -45,10 +46,12 @@ export class Conversations {
     const call = calls[method];
     if (!call) path.refuse(x, wrongMethod(x, Object.keys(calls).join(', ')));
     else if (id !== undefined && !isId(id)) path.refuse(x, noSuch('conversation', id));
-    else
+    else {
+      waitForStore(path, x);
       call().catch((error: unknown) => {
         path.refuse(x, error instanceof Refused ? error.failure : unstorable(error));
       });
+    }
   }
 
   async #create(path: Path, x: Exchange): Promise<void> {

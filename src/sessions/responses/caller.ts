@@ -12,6 +12,9 @@ import type { Turn } from './turn.ts';
 /** The longest answer in one document. */
 const DOCUMENT_BYTES_MAX = 32 * 1024 * 1024;
 
+/** An engine that has nothing to say yet keeps its stream alive: so does this one. */
+const HEARTBEAT = ': alive\n\n';
+
 /**
  * Stands between the path, which answers a chat, and the caller, who asked for a response. What is answered is kept before its
  * end is told.
@@ -113,7 +116,11 @@ export class ResponseCaller implements Caller {
       if (this.#bytes <= DOCUMENT_BYTES_MAX) this.#pieces.push(bytes);
       return true;
     }
-    for (const event of this.#splitter.push(bytes)) this.#read(eventData(event));
+    for (const event of this.#splitter.push(bytes)) {
+      const data = eventData(event);
+      if (data === undefined) this.#events += HEARTBEAT;
+      else this.#read(data);
+    }
     return this.#flush();
   }
 
@@ -155,7 +162,6 @@ export class ResponseCaller implements Caller {
     this.#output.take(choice['message'], choice['logprobs']);
     this.#finish = choice['finish_reason'];
     this.#usage = usageOf(document['usage']);
-    this.#events = '';
     const headers = asJson(this.#headers);
     this.#keep(this.#end(), (object, failure) => {
       if (failure) this.#refuse(failure);
@@ -164,8 +170,8 @@ export class ResponseCaller implements Caller {
   }
 
   /** One event of the chat's stream. */
-  #read(data: string | undefined): void {
-    if (data === undefined || data === '[DONE]') return;
+  #read(data: string): void {
+    if (data === '[DONE]') return;
     const chunk = parse(data);
     if (!chunk) return;
     if (chunk['error'] || chunk['object'] === 'error') {
@@ -229,12 +235,12 @@ export class ResponseCaller implements Caller {
     });
   }
 
+  /** Nothing of an answer has been told. */
   #refuse(failure: Failure): void {
     const { status } = ERRORS[failure.code];
     const headers = asJson(this.#headers);
     if (status === 503) headers.push('retry-after', String(failure.retryAfterSeconds ?? 1));
-    if (this.#opened === 'stream') this.#fail(failure);
-    else this.#caller.respond(status, headers, openaiErrorBody(failure));
+    this.#caller.respond(status, headers, openaiErrorBody(failure));
   }
 
   #tell(type: string, end: ResponseEnd): void {

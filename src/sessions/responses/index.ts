@@ -10,6 +10,7 @@ import { type Item, type Reference, readKept } from '../items.ts';
 import { HeldLine, writerOf } from '../line.ts';
 import { answerItems, readPage } from '../pages.ts';
 import { Refused } from '../refused.ts';
+import { waitForStore } from '../waiting.ts';
 import { ResponseCaller } from './caller.ts';
 import { chatBody } from './chat-body.ts';
 import { type ResponseRequest, readResponseRequest } from './request.ts';
@@ -17,8 +18,6 @@ import { Turn } from './turn.ts';
 
 /** The longest history that is read for one turn, characters. */
 const HISTORY_MAX = 16 * 1024 * 1024;
-/** How long a turn waits for the store at most, milliseconds; its route's deadline where that is shorter. */
-const STORE_MS_MAX = 15_000;
 
 /** What comes before a turn, and the items that it names. */
 interface Before {
@@ -132,12 +131,17 @@ export class Responses {
       path.refuse(x, noSuch('response', id));
       return;
     }
+    const stop = waitForStore(path, x);
     find({ tenant: x.tenant, id }).then(
       (value) => {
+        stop();
         if (value === undefined) path.refuse(x, noSuch('response', id));
         else if (!x.over) found(value);
       },
-      (error: unknown) => path.refuse(x, unstorable(error)),
+      (error: unknown) => {
+        stop();
+        path.refuse(x, unstorable(error));
+      },
     );
   }
 
@@ -160,11 +164,8 @@ export class Responses {
       this.#go(path, x, request, NOTHING_BEFORE);
       return;
     }
-    const stop = waitAtMost(
-      path,
-      x,
-      Math.min(STORE_MS_MAX, routes.get(request.model)?.settings.deadline ?? STORE_MS_MAX),
-    );
+    const route = routes.get(request.model) ?? pipelines.get(request.model);
+    const stop = waitForStore(path, x, route!.settings.deadline);
     this.#before(x, request, references).then(
       (before) => {
         stop();
@@ -289,21 +290,6 @@ function bodyOf(x: Exchange): Buffer {
   if (coding !== undefined && coding.toLowerCase() !== 'identity')
     throw new Refused('Compressed request bodies are not read.');
   return x.caller.body;
-}
-
-/** Refuses a request that the store keeps waiting; gives back what ends the watch. */
-function waitAtMost(path: Path, x: Exchange, ms: number): () => void {
-  const { timers } = path.deps;
-  const timer = timers.set(ms, () =>
-    path.refuse(x, {
-      code: 'deadline_exceeded',
-      message: `What is kept could not be read within ${ms} ms.`,
-      phase: 'before-queue',
-    }),
-  );
-  const stop = () => timers.clear(timer);
-  x.scope.add(stop);
-  return stop;
 }
 
 export function heldElsewhere(): Failure {

@@ -96,11 +96,6 @@ export class ThreadedDatabase<Operations extends object> {
     });
   }
 
-  /** Calls that wait or run. */
-  get pending(): number {
-    return this.#waiting.length + this.#running.length;
-  }
-
   /** Resolves when everything that was called is done and the file is closed. */
   close(): Promise<void> {
     this.#closing ??= new Promise((resolve) => {
