@@ -203,6 +203,28 @@ describe('a pipeline among others', () => {
     expect(gateway.taken).toEqual(NOTHING);
   });
 
+  it('takes kept answers, and answers that others wait for, where its routes do', async () => {
+    const routes = { r1: { cache: { ttl: '1m' }, singleFlight: true } };
+    const stages = {
+      a: { route: 'r1', input: '{{ request.text }}', parameters: { temperature: 0 } },
+      b: { route: 'r2', after: ['a'], input: '{{ a }}' },
+    };
+    const gateway = open(stages, [echo(), echo()], { routes });
+    const callers = [gateway.chat({ model: 'search' }), gateway.chat({ model: 'search' })];
+    await gateway.time.advance(50);
+    callers.push(gateway.chat({ model: 'search' }));
+    await gateway.time.advance(50);
+    expect(callers.map(textOf)).toEqual(Array(3).fill('<<Hi>>'));
+    expect(gateway.served.map(({ request }) => JSON.parse(String(request.body)).model)).toEqual([
+      'm1',
+      'm2',
+      'm2',
+      'm2',
+    ]);
+    expect(gateway.taken).toEqual({ ...NOTHING, bytes: expect.any(Number) });
+    expect(gateway.time.pending).toBe(0);
+  });
+
   it('of a batch waits out what passes, and lets stand in what does not', async () => {
     const stages = {
       a: { route: 'r1', input: 'a', budget: '1s', onFailure: { use: 'plain' } },
