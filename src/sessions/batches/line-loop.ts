@@ -253,9 +253,10 @@ class LineLoop {
   async #land(): Promise<void> {
     const { stopped } = this.#run;
     const { clock, path } = this.#run.deps;
-    const unsent = new Set(
-      [...path.running].filter(({ attempts }) => attempts === 0).map(({ terms }) => terms),
-    );
+    const unsent = new Set<unknown>();
+    // The stages of a pipeline are requests of their own: whether one of them was sent does not show in its line.
+    for (const { attempts, route, terms } of path.running)
+      if (attempts === 0 && !route?.pipeline) unsent.add(terms);
     for (const ask of [...this.#flying]) if (unsent.has(ask.terms)) ask.leave();
     const end = clock.mono() + (stopped === 'drained' ? Number.POSITIVE_INFINITY : CANCEL_MS);
     while (this.#inflight > 0) {

@@ -21,7 +21,9 @@ const STILL_MS = 5000;
 const PAUSE_MS = 2000;
 const SWEEP_MS = 5000;
 const SWEEP_ROWS = 500;
-const DISK_SWEEP_MS = 3_600_000;
+/** And batches that were over long ago, and what lies on the disk without being known. */
+const SWEEP_WHOLE_MS = 3_600_000;
+const FORGOTTEN_MAX = 10_000;
 
 export interface RunnerOptions {
   store: FileStore;
@@ -50,7 +52,7 @@ export class BatchRunner {
   #draining = false;
   #beatAt = Number.NEGATIVE_INFINITY;
   #sweptAt = Number.NEGATIVE_INFINITY;
-  #diskSweptAt = Number.NEGATIVE_INFINITY;
+  #sweptWholeAt = Number.NEGATIVE_INFINITY;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   /** How many batches are not over, by status, whoever runs them. */
   open: Look['open'] = { validating: 0, in_progress: 0, finalizing: 0, cancelling: 0 };
@@ -191,15 +193,15 @@ export class BatchRunner {
   async #sweep(now: number): Promise<void> {
     const { store, disk, clock } = this.#options;
     const nowMs = clock.wall();
-    const { keep } = this.#path!.deps.world.snapshot!.settings.batches;
-    const more = await store.call('sweep', { limit: SWEEP_ROWS, beforeMs: nowMs - keep });
+    const more = await store.call('sweep', { limit: SWEEP_ROWS });
     const expired = await store.call('removeExpired', { nowMs, limit: SWEEP_ROWS });
     for (const id of expired) await disk.remove(id);
-    if (now - this.#diskSweptAt >= DISK_SWEEP_MS) {
-      this.#diskSweptAt = now;
-      await disk.sweep(store, nowMs);
-    }
     if (!more && expired.length === 0) this.#sweptAt = now;
+    if (now - this.#sweptWholeAt < SWEEP_WHOLE_MS) return;
+    this.#sweptWholeAt = now;
+    const { keep } = this.#path!.deps.world.snapshot!.settings.batches;
+    await store.call('forget', { limit: FORGOTTEN_MAX, beforeMs: nowMs - keep });
+    await disk.sweep(store, nowMs);
   }
 
   /** For the ledger. The event that makes a batch goes by its id, so that whatever follows from it can name it. */

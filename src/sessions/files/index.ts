@@ -21,6 +21,8 @@ import type { StoredFile } from './store/rows.ts';
 
 /** Uploads that one worker takes at one time. */
 const UPLOADS_MAX = 64;
+/** And of one tenant. */
+const TENANT_UPLOADS_MAX = 16;
 /** What a form may have beside its file. */
 const FORM_BYTES_MAX = 4 * 2 ** 20;
 const TENANT_FILES_MAX = 10_000;
@@ -37,7 +39,8 @@ export class Files {
   readonly #store: FileStore;
   readonly #disk: FileDisk;
   readonly #clock: Clock;
-  #uploads = 0;
+  /** The tenants of those that are on their way, one for each. */
+  readonly #uploads: string[] = [];
 
   constructor({ store, disk, clock }: FilesOptions) {
     this.#store = store;
@@ -114,8 +117,8 @@ export class Files {
       path.refuse(x, refused ?? invalid('An upload needs a body.'));
       return;
     }
-    this.#uploads++;
-    x.scope.add(() => this.#uploads--);
+    this.#uploads.push(x.tenant);
+    x.scope.add(() => this.#uploads.splice(this.#uploads.indexOf(x.tenant), 1));
     const id = this.#disk.newId();
     try {
       this.#disk.prepare();
@@ -144,10 +147,11 @@ export class Files {
         status: 415,
       };
     if (Number(caller.header('content-length') ?? 0) > bytesMax + FORM_BYTES_MAX) return tooLarge(bytesMax);
-    if (this.#uploads >= UPLOADS_MAX)
+    const own = this.#uploads.filter((tenant) => tenant === x.tenant).length;
+    if (own >= TENANT_UPLOADS_MAX || this.#uploads.length >= UPLOADS_MAX)
       return {
         code: 'overloaded',
-        message: `${UPLOADS_MAX} uploads are on their way already.`,
+        message: `${own} uploads of yours, and ${this.#uploads.length} in all, are on their way already.`,
         phase: 'before-queue',
         retryAfterSeconds: 2,
       };

@@ -1,5 +1,6 @@
 import { StoreError } from '../../../store/contracts.ts';
 import type { Database } from '../../../store/sqlite/database.ts';
+import { giveBack } from '../../../store/sqlite/extent.ts';
 import { insertFile, type Listed, type Page, pageOf, placeOf } from './file-operations.ts';
 import {
   type BatchFault,
@@ -279,25 +280,29 @@ function end(
   return batchOf(database, claim.id);
 }
 
-/** Removes up to `limit` results that stand in files by now, and batches that ended before `beforeMs`; whether more may be due. */
-function sweep(database: Database, { limit, beforeMs }: { limit: number; beforeMs: number }): boolean {
+/** Removes up to `limit` results that stand in files by now; whether more may be due. */
+function sweep(database: Database, { limit }: { limit: number }): boolean {
   const row = database.get(`SELECT seq FROM batches WHERE has_results = 1 AND status NOT IN ${OPEN} LIMIT 1`);
-  if (row) {
-    const seq = Number(row['seq']);
-    const removed = database.run(
-      'DELETE FROM results WHERE rowid IN (SELECT rowid FROM results WHERE batch = ? LIMIT ?)',
-      seq,
-      limit,
-    );
-    if (removed < limit) database.run('UPDATE batches SET has_results = 0 WHERE seq = ?', seq);
-    return true;
-  }
+  if (!row) return false;
+  const seq = Number(row['seq']);
   const removed = database.run(
-    `DELETE FROM batches WHERE seq IN (SELECT seq FROM batches WHERE created_ms < ? AND status NOT IN ${OPEN} LIMIT ?)`,
+    'DELETE FROM results WHERE rowid IN (SELECT rowid FROM results WHERE batch = ? LIMIT ?)',
+    seq,
+    limit,
+  );
+  if (removed < limit) database.run('UPDATE batches SET has_results = 0 WHERE seq = ?', seq);
+  giveBack(database);
+  return true;
+}
+
+/** Removes up to `limit` batches that were over before `beforeMs`. */
+function forget(database: Database, { limit, beforeMs }: { limit: number; beforeMs: number }): void {
+  database.run(
+    `DELETE FROM batches WHERE seq IN (SELECT seq FROM batches
+       WHERE coalesce(completed_ms, failed_ms, expired_ms, cancelled_ms) < ? AND has_results = 0 LIMIT ?)`,
     beforeMs,
     limit,
   );
-  return removed === limit;
 }
 
 /** Lets others run it. */
@@ -322,6 +327,7 @@ export const batchOperations = {
   finalize,
   end,
   sweep,
+  forget,
   release,
   batch: find,
 };
