@@ -83,6 +83,13 @@ export function checkShape(stage: Stage, path: Path, findings: Findings): void {
   if (Array.isArray(stage.input) && sort !== 'embeddings') {
     fault('input', 'a list of inputs is for stages of embeddings', 'one template');
   }
+  for (const [key, names] of [
+    ['first', stage.first],
+    ['merge', stage.merge?.of],
+  ] as const) {
+    const twice = names?.find((name, index) => names.indexOf(name) !== index);
+    if (twice !== undefined) fault(key, `stage "${twice}" stands in the list twice`);
+  }
   checkClasses(stage, sort, fault);
   checkStream(stage, sort, fault);
   for (const name of Object.keys(stage.parameters)) {

@@ -36,14 +36,29 @@ export function allBefore(name: string, stages: Stages): Set<string> {
   return found;
 }
 
-/** What a stage may give, as far as its settings tell. No circle may be in the stages. */
+/** What a stage may give, as far as its settings tell. */
 export function membersOf(name: string, stages: Stages): Set<StageMember> {
-  const stage = stages[name]!;
-  const sort = sortOf(stage);
-  if (sort === 'first') {
-    const known = (stage.first ?? []).filter((other) => Object.hasOwn(stages, other));
-    return new Set(known.flatMap((other) => [...membersOf(other, stages)]));
+  const found = new Set<StageMember>();
+  for (const leaf of leavesOf(name, stages)) {
+    for (const member of membersOfLeaf(stages[leaf]!)) found.add(member);
   }
+  return found;
+}
+
+/** The stage itself; of a `first` those that it may choose, through others of its kind as well. */
+function leavesOf(name: string, stages: Stages): string[] {
+  const seen = new Set([name]);
+  const leaves: string[] = [];
+  for (const each of seen) {
+    const { first } = stages[each]!;
+    if (!first) leaves.push(each);
+    for (const other of first ?? []) if (Object.hasOwn(stages, other)) seen.add(other);
+  }
+  return leaves;
+}
+
+function membersOfLeaf(stage: Stage): Set<StageMember> {
+  const sort = sortOf(stage);
   if (sort === 'merge' || sort === 'rank') return new Set(['text', 'score', 'items']);
   const own = ownMembers(stage, sort);
   if (stage.each === undefined) return own;

@@ -77,6 +77,7 @@ export function planPipeline(
   const last = stages.find(({ next }) => next.length === 0)!;
   last.isLast = true;
   const mark = (stage: PlannedStage): void => {
+    if (stage.answers) return;
     stage.answers = true;
     for (const name of stage.settings.first ?? []) mark(byName.get(name)!);
   };

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { answering, asked, chats, config, open, serve, tensors, textOf, vectors } from './flow-world.ts';
 import { NOTHING, type VirtualGateway } from './virtual-gateway.ts';
@@ -116,6 +117,21 @@ describe('classes with examples', () => {
     const later = gateway.chat(say('rain'));
     await gateway.time.advance(50);
     expect(textOf(later)).toBe('weather weather');
+    idle(gateway);
+  });
+
+  it('are learnt for the next tenant where the one who came first has used up what is its own', async () => {
+    const keys = (key: string) => [{ hash: `sha256:${createHash('sha256').update(key).digest('hex')}` }];
+    const tenants = { poor: { limits: { tokens: '1/h' }, keys: keys('poor') }, rich: { keys: keys('rich') } };
+    const gateway = open(stages, { vectors: vectors(), chat: chats((text) => text) }, { tenants });
+    const ask = (key: string) =>
+      gateway.send('POST', '/v1/chat/completions', say('rain'), { authorization: `Bearer ${key}` });
+    const poor = ask('poor');
+    const rich = ask('rich');
+    await gateway.time.advance(200);
+    expect(poor.status).toBe(429);
+    expect(textOf(rich)).toBe('weather weather');
+    expect(rich.answerHeader('x-armature-degraded')).toBeUndefined();
     idle(gateway);
   });
 

@@ -24,12 +24,14 @@ type Examples = Readonly<Record<string, readonly string[]>>;
  */
 export class ClassVectors {
   readonly #sets = new Map<string, ClassCentres | Learning>();
+  /** What they are known by, made once for each snapshot: examples are long. */
+  readonly #keys = new WeakMap<StageSettings, { snapshot: unknown; route: string; key: string }>();
 
   /** `done` may be called before this returns; what is given back leaves: the asking itself goes on, as others will want it. */
   of(path: Path, x: Exchange, stage: StageSettings, route: string, done: Waiter): () => void {
     const { classes } = stage;
     if (!classes || Array.isArray(classes)) throw new Error('the stage has no classes with examples');
-    const key = JSON.stringify([route, modelsOf(path, route), stage.parameters, classes]);
+    const key = this.#keyOf(path, stage, route);
     const known = this.#sets.get(key);
     if (known && !(known instanceof Learning)) {
       this.#sets.delete(key); // and to the end: of too many the one goes that was not used for longest
@@ -38,7 +40,12 @@ export class ClassVectors {
       return nothing;
     }
     const learning = known ?? new Learning(path, x, stage, route, classes);
-    const leave = learning.wait(done);
+    let leave = learning.wait((found) => {
+      // What one tenant has used up is nobody else's.
+      const anew = 'code' in found && found.code === 'quota_exceeded' && learning.tenant !== x.tenant;
+      if (anew) leave = this.of(path, x, stage, route, done);
+      else done(found);
+    });
     if (!known) {
       this.#keep(key, learning);
       learning.start((found) => {
@@ -47,7 +54,16 @@ export class ClassVectors {
         else this.#keep(key, found);
       });
     }
-    return leave;
+    return () => leave();
+  }
+
+  #keyOf(path: Path, stage: StageSettings, route: string): string {
+    const { snapshot } = path.deps.world;
+    const known = this.#keys.get(stage);
+    if (known && known.snapshot === snapshot && known.route === route) return known.key;
+    const key = JSON.stringify([route, modelsOf(path, route), stage.parameters, stage.classes]);
+    this.#keys.set(stage, { snapshot, route, key });
+    return key;
   }
 
   #keep(key: string, set: ClassCentres | Learning): void {
@@ -67,7 +83,7 @@ function modelsOf(path: Path, route: string): string[] {
 class Learning {
   readonly #path: Path;
   /** For whom it is asked: who needed it first. */
-  readonly #tenant: string;
+  readonly tenant: string;
   readonly #priority: Priority;
   readonly #stage: StageSettings;
   readonly #route: string;
@@ -80,7 +96,7 @@ class Learning {
 
   constructor(path: Path, x: Exchange, stage: StageSettings, route: string, classes: Examples) {
     this.#path = path;
-    this.#tenant = x.tenant;
+    this.tenant = x.tenant;
     this.#priority = x.priority;
     this.#stage = stage;
     this.#route = route;
@@ -105,7 +121,7 @@ class Learning {
       {
         ...askVectors(this.#route, texts, this.#stage.parameters),
         terms: {
-          tenant: this.#tenant,
+          tenant: this.tenant,
           charged: 'stage',
           priority: this.#priority,
           deadlineAt: this.#path.deps.clock.mono() + ASK_MS,
