@@ -118,6 +118,7 @@ describe('what is answered', () => {
       );
       const caller = await it.turn({});
       expect([caller.status, json(caller).error.code]).toEqual([502, 'backend_error']);
+      expect(it.records).toMatchObject([{ outcome: 'failed', code: 'backend_error', status: 502 }]);
     },
   );
 

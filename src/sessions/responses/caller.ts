@@ -202,10 +202,7 @@ export class ResponseCaller implements Caller {
     this.#keeping = true;
     this.#turn.keep(end, (object, failure) => {
       this.#keeping = false;
-      if (failure) {
-        this.#x.outcome = outcomeOf(failure);
-        this.#x.failure = failure;
-      }
+      if (failure) this.#note(failure);
       done(object, failure);
       this.#whenAnswered?.();
     });
@@ -237,10 +234,19 @@ export class ResponseCaller implements Caller {
 
   /** Nothing of an answer has been told. */
   #refuse(failure: Failure): void {
+    this.#note(failure);
     const { status } = ERRORS[failure.code];
     const headers = asJson(this.#headers);
     if (status === 503) headers.push('retry-after', String(failure.retryAfterSeconds ?? 1));
     this.#caller.respond(status, headers, openaiErrorBody(failure));
+  }
+
+  /** What the path took for an answer was none, or could not be kept. */
+  #note(failure: Failure): void {
+    const { status } = ERRORS[failure.code];
+    this.#x.failure = failure;
+    this.#x.status = status;
+    this.#x.outcome = status === 503 ? 'refused' : status >= 500 ? 'failed' : 'invalid';
   }
 
   #tell(type: string, end: ResponseEnd): void {
@@ -259,11 +265,6 @@ export class ResponseCaller implements Caller {
     this.#events = '';
     return this.#caller.write(events);
   }
-}
-
-/** A turn that could not be kept is told as one that was not answered. */
-function outcomeOf({ code }: Failure): 'refused' | 'invalid' {
-  return ERRORS[code].status === 503 ? 'refused' : 'invalid';
 }
 
 function parse(text: string): Json | undefined {
