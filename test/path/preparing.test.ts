@@ -235,3 +235,17 @@ describe('texts that become token ids', () => {
     );
   });
 });
+
+describe('a long list of texts', () => {
+  it('holds up nobody who comes later', async () => {
+    const { gateway, embed } = gatewayOf({ inflightMax: 1, batchTokensMax: 64 });
+    const long = embed(Array.from({ length: 100 }, () => Array.from({ length: 30 }, () => 'a').join(' ')));
+    await gateway.time.advance(25);
+    const late = embed('b');
+    await gateway.time.advance(60);
+    expect([late.status, long.status]).toEqual([200, undefined]);
+    await gateway.time.advance(2000);
+    expect(long.status).toBe(200);
+    expect(gateway.taken).toEqual(NOTHING);
+  });
+});

@@ -23,8 +23,6 @@ import type { PrepareRules } from './rules.ts';
 const TOKEN_CHARACTERS_MAX = 64;
 /** What a text's tokens need beside their ids, in bytes. */
 const ROW_BYTES = 64;
-/** How much later each further text of a request has its turn, so that a long list holds up nobody. */
-const TURN_MS = 20;
 
 /** Requests whose texts become tokens here, and go upstream in batches of like length. */
 export class Preparing {
@@ -212,6 +210,11 @@ class Group {
   readonly #onEmpty: () => void;
   readonly #route: string;
   #timer: TimerHandle;
+  /**
+   * How far turns have come, in tokens: each request goes on from here by its own, so that those who wait get the same, and a long
+   * list holds up nobody (self-clocked fair queueing: Golestani 1994).
+   */
+  #turn = 0;
 
   constructor(path: Path, route: string, rules: PrepareRules, onEmpty: () => void) {
     this.#route = route;
@@ -235,8 +238,9 @@ class Group {
     }
     const half = now + (x.deadlineAt - now) / 2;
     const dueAt = Math.min(now + this.#rules.delay, half);
+    let turn = this.#turn;
     for (const [at, row] of ids.entries()) {
-      const turn = now + at * TURN_MS;
+      turn += row.length;
       this.#former.add({
         member,
         at,
@@ -257,6 +261,7 @@ class Group {
       this.#pumpSoon();
     });
     batch.again = (own) => this.#send(own);
+    this.#turn = Math.max(this.#turn, rows[0]!.turn);
     this.#batches.add(batch);
     batch.start();
   }
