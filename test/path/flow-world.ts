@@ -80,7 +80,7 @@ export function vectors(model = 'm-vectors', afterMs = 10): Engine {
       index,
       embedding: vectorOf(text),
     })),
-    usage: { prompt_tokens: 4, total_tokens: 4 },
+    usage: { prompt_tokens: 2 * [input].flat().length, total_tokens: 2 * [input].flat().length },
   }));
 }
 

@@ -122,16 +122,28 @@ describe('classes with examples', () => {
 
   it('are learnt for the next tenant where the one who came first has used up what is its own', async () => {
     const keys = (key: string) => [{ hash: `sha256:${createHash('sha256').update(key).digest('hex')}` }];
-    const tenants = { poor: { limits: { tokens: '1/h' }, keys: keys('poor') }, rich: { keys: keys('rich') } };
-    const gateway = open(stages, { vectors: vectors(), chat: chats((text) => text) }, { tenants });
+    const tenants = {
+      poor: { limits: { tokens: '120/h' }, keys: keys('poor') },
+      rich: { keys: keys('rich') },
+    };
+    const rain = Array.from({ length: 60 }, (_, i) => `rain ${i}`);
+    const classes = { weather: rain, travel: ['train'] };
+    const topic = { ...stages.topic, classes, budget: '1s' };
+    const gateway = open(
+      { ...stages, topic },
+      { vectors: vectors(), chat: chats((text) => text) },
+      { tenants },
+    );
     const ask = (key: string) =>
       gateway.send('POST', '/v1/chat/completions', say('rain'), { authorization: `Bearer ${key}` });
     const poor = ask('poor');
     const rich = ask('rich');
-    await gateway.time.advance(200);
-    expect(poor.status).toBe(429);
+    await gateway.time.advance(500);
+    expect(poor.answerHeader('x-armature-degraded')).toBe('topic:use');
     expect(textOf(rich)).toBe('weather weather');
     expect(rich.answerHeader('x-armature-degraded')).toBeUndefined();
+    // The first of two asks was poor's own, and both were made once more.
+    expect(asked(gateway, 'vectors').filter(({ input }) => Array.isArray(input))).toHaveLength(3);
     idle(gateway);
   });
 
