@@ -8,6 +8,6 @@ const small = ['bytes', 'pieces', 'words'].map((name) =>
 
 // All 100,000: node test/context/fuzz.ts --count 100000 --tokenizer FILE ...
 it('holds for random conversations, templates, tokenizers and windows', () => {
-  const tally = fuzz(250, 1, [(text) => Buffer.byteLength(text), ...small.map(countBy)]);
+  const tally = fuzz(400, 1, [(text) => Buffer.byteLength(text), ...small.map(countBy)]);
   for (const count of Object.values(tally)) expect(count).toBeGreaterThan(5);
 });
