@@ -53,7 +53,9 @@ const SAID = [
 /** Whether the members of a stage go together. */
 export function checkShape(stage: Stage, path: Path, findings: Findings): void {
   const sort = sortOf(stage);
-  const faulty = (key: Key) => findings.leftOut.has(formatPath([...path, key]));
+  // What is missing may be what was written wrongly: that is told already.
+  const own = `${formatPath(path)}.`;
+  const isSound = ![...findings.leftOut].some((each) => each.startsWith(own));
   const given = (key: Key) => stage[key] !== undefined;
   const fault = (key: Key | undefined, message: string, expected?: string) =>
     findings.fault('contradiction', key === undefined ? path : [...path, key], message, {
@@ -66,17 +68,17 @@ export function checkShape(stage: Stage, path: Path, findings: Findings): void {
   for (const [key, sorts] of Object.entries(TAKEN_BY) as [Key, readonly StageSort[]][]) {
     if (given(key) && !sorts.includes(sort)) fault(key, wrongFor(key, sort, sorts));
   }
-  if (!isPure(stage) && !given('route') && !faulty('route')) {
+  if (isSound && !isPure(stage) && !given('route')) {
     fault(undefined, 'a stage needs a route', 'route, or one of first, merge and rank');
   }
   const asked = ASKED[sort];
   const said = asked.filter(given);
-  if (asked.length > 0 && said.length !== 1 && !asked.some(faulty)) {
+  if (isSound && asked.length > 0 && said.length !== 1) {
     const names = asked.join(' or ');
     if (said.length > 1) fault(undefined, `a stage has either ${names}, not both`, names);
     else fault(undefined, `a stage${sort === 'chat' ? '' : ` of ${sort}`} needs ${names}`, names);
   }
-  if (stage.tensors && Object.keys(stage.tensors).length === 0) {
+  if (isSound && stage.tensors && Object.keys(stage.tensors).length === 0) {
     fault('tensors', 'a stage of tensors needs one input or more');
   }
   if (given('concurrency') && !given('each')) fault('concurrency', 'concurrency is for stages with each');

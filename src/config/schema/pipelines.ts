@@ -92,6 +92,7 @@ const stage = z
             .describe('A text, or a list of parts; each text is a template.'),
         }),
       )
+      .min(1, 'expected one message or more')
       .optional()
       .describe('A whole chat, instead of `input`.'),
     tensors: z
