@@ -3,8 +3,9 @@ import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { systemClock } from '../../../src/kernel/clock.ts';
+import { boundOfChat } from '../../../src/pipelines/context/bound.ts';
 import { Profiles } from '../../../src/pipelines/context/profile.ts';
-import { promptOf } from '../../../src/pipelines/context/prompt.ts';
+import { boundOf, promptOf } from '../../../src/pipelines/context/prompt.ts';
 import { type OpenTokenizer, openTokenizer } from '../../../src/pipelines/preprocessing/tokenizer.ts';
 
 /** A chat with the tokens of its prompt, as `make.py` wrote it. */
@@ -22,13 +23,15 @@ export interface Compared {
   /** Those whose tokens are others, by tokenizer. */
   different: Record<string, number>;
   first: string | undefined;
+  /** Bounds by bytes that are below the count, with the template or without. */
+  below: number;
 }
 
 /** Makes and counts the prompts of `FOLDER/chats.jsonl` as the gateway does, and compares token by token. */
 export async function compare(folder: string): Promise<Compared> {
   const profiles = new Profiles(undefined, systemClock);
   const tokenizers = new Map<string, OpenTokenizer>();
-  const compared: Compared = { chats: 0, different: {}, first: undefined };
+  const compared: Compared = { chats: 0, different: {}, first: undefined, below: 0 };
   for await (const line of createInterface({ input: createReadStream(join(folder, 'chats.jsonl')) })) {
     const { tokenizer: name, messages, tools, count, ids: expected } = JSON.parse(line) as Reference;
     const gguf = join(folder, name, 'model.gguf');
@@ -40,6 +43,8 @@ export async function compare(folder: string): Promise<Compared> {
     const prompt = promptOf(profile, messages, rest);
     const ids = tokenizer.encode(prompt?.text ?? '', false, undefined);
     compared.chats++;
+    if (boundOf(profile, messages, rest).tokens < count) compared.below++;
+    if (boundOfChat(messages, rest) < count) compared.below++;
     if (prompt?.exact && ids.length === count && digestOf(ids) === expected) continue;
     compared.different[name] = (compared.different[name] ?? 0) + 1;
     compared.first ??= `${name}: ${ids.length} tokens, not ${count}: ${JSON.stringify(prompt?.text ?? messages)}`;
