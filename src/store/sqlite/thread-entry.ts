@@ -3,12 +3,14 @@ import { assert } from '../../kernel/assert.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import { StoreError } from '../contracts.ts';
 import { Database } from './database.ts';
-import type { FromThread, ThreadCall, ThreadModule, ThreadOptions, ToThread } from './threaded.ts';
+import type { Answer, FromThread, ThreadCall, ThreadModule, ThreadOptions, ToThread } from './threaded.ts';
 
 /** The thread that has a SQLite file open; see threaded.ts. */
 
 /** How often the file is looked for under its name, milliseconds. */
 const LOOK_MS = 1000;
+/** How often another process that writes is looked at. */
+const LOOK_AGAIN_MS = 1;
 
 assert(parentPort, 'this file is the beginning of a worker thread');
 const port: MessagePort = parentPort;
@@ -24,12 +26,20 @@ let open: Open | undefined;
 let lookedMs = systemClock.mono();
 
 port.on('message', (calls: ToThread) => {
-  if (calls) {
-    port.postMessage(answersTo(calls));
+  if (!calls) {
+    open?.database.close();
+    port.close();
     return;
   }
-  open?.database.close();
-  port.close();
+  // What only reads first: it waits neither for another process that writes nor for the disk.
+  const isRead = ({ name }: ThreadCall) => module.reads.includes(name);
+  const places = calls.map((_, at) => at);
+  const [reads, writes] = [
+    places.filter((at) => isRead(calls[at]!)),
+    places.filter((at) => !isRead(calls[at]!)),
+  ];
+  if (reads.length > 0) answer(calls, reads, (database, work) => database.reading(work));
+  if (writes.length > 0) answer(calls, writes, (database, work) => database.transaction(work));
 });
 
 /** Opened at the first call, and anew when it was removed, replaced or damaged. */
@@ -44,27 +54,49 @@ function opened(): Open {
   }
   if (!open) {
     const { migrations } = module;
-    const { path, busyMs } = options;
-    const database = new Database(path, () => undefined, { migrations, busyMs, durable: true, erases: true });
+    const settings = { migrations, busyMs: 0, durable: true, erases: true };
+    const database = new Database(options.path, () => undefined, settings);
     open = { database, operations: module.operations(database) };
   }
   return open;
 }
 
-/** All in one transaction; where that cannot be stored, none of it is. */
-function answersTo(calls: readonly ThreadCall[]): FromThread {
+type Transaction = (database: Database, work: () => Answer[]) => Answer[];
+
+/** Carries out some of the calls, all in one transaction; where that cannot be stored, none of it is. */
+function answer(calls: readonly ThreadCall[], places: readonly number[], transaction: Transaction): void {
+  let answers: Answer[];
   try {
-    const { database, operations } = opened();
-    const work = () => calls.map((call) => answerTo(call, database, operations));
-    return calls.every(({ name }) => module.reads.includes(name))
-      ? database.reading(work)
-      : database.transaction(work);
+    answers = patiently(() => {
+      const { database, operations } = opened();
+      return transaction(database, () => places.map((at) => answerTo(calls[at]!, database, operations)));
+    });
   } catch (error) {
-    return calls.map(() => told(error));
+    answers = places.map(() => told(error));
+  }
+  port.postMessage({ places, answers } satisfies FromThread);
+}
+
+const cell = new Int32Array(new SharedArrayBuffer(4));
+
+/**
+ * Tries again while another process writes, for as long as was asked for. SQLite itself would look again after up to 100 ms, and
+ * find that others had their turn meanwhile.
+ */
+function patiently<Result>(work: () => Result): Result {
+  const endMs = systemClock.mono() + options.busyMs;
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      const isBusy = error instanceof StoreError && error.trouble === 'busy';
+      if (!isBusy || systemClock.mono() >= endMs) throw error;
+    }
+    Atomics.wait(cell, 0, 0, LOOK_AGAIN_MS);
   }
 }
 
-function answerTo({ name, args }: ThreadCall, database: Database, operations: Open['operations']) {
+function answerTo({ name, args }: ThreadCall, database: Database, operations: Open['operations']): Answer {
   try {
     const operation = operations[name];
     if (!operation) throw new StoreError('failed', `there is no operation '${name}'`);
@@ -76,7 +108,7 @@ function answerTo({ name, args }: ThreadCall, database: Database, operations: Op
   }
 }
 
-function told(error: unknown): FromThread[number] {
+function told(error: unknown): Answer {
   const trouble = error instanceof StoreError ? error.trouble : 'failed';
   return { trouble, message: (error as Error).message };
 }

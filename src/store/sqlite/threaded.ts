@@ -38,8 +38,13 @@ export interface ThreadCall {
 /** Calls to be carried out together; undefined: the file is to be closed. */
 export type ToThread = readonly ThreadCall[] | undefined;
 
-/** In the order of the calls. */
-export type FromThread = readonly ({ result: unknown } | { trouble: StoreTrouble; message: string })[];
+export type Answer = { result: unknown } | { trouble: StoreTrouble; message: string };
+
+/** Answers to some of the calls, by their places among them; those that only read come first. */
+export interface FromThread {
+  places: readonly number[];
+  answers: readonly Answer[];
+}
 
 export interface ThreadedOptions {
   path: string;
@@ -68,8 +73,10 @@ export class ThreadedDatabase<Operations extends object> {
   readonly #options: ThreadedOptions;
   #worker: Worker | undefined;
   #waiting: Waiting[] = [];
-  /** What the thread has been given, and has not told the end of. */
-  #running: Waiting[] = [];
+  /** What the thread has been given; undefined where it has told the end of it. */
+  #running: (Waiting | undefined)[] = [];
+  /** How many of them it has not told the end of. */
+  #untold = 0;
   #scheduled = false;
   #closing: Promise<void> | undefined;
   #closed: (() => void) | undefined;
@@ -121,9 +128,11 @@ export class ThreadedDatabase<Operations extends object> {
       if (this.#closing) this.#leave();
       return;
     }
-    this.#running = this.#waiting.splice(0, BATCH_MAX);
+    const next = this.#waiting.splice(0, BATCH_MAX);
+    this.#running = next;
+    this.#untold = next.length;
     this.#worker ??= this.#start();
-    const calls: ToThread = this.#running.map(({ name, args }) => ({ name, args }));
+    const calls: ToThread = next.map(({ name, args }) => ({ name, args }));
     try {
       this.#worker.postMessage(calls);
     } catch (error) {
@@ -144,11 +153,15 @@ export class ThreadedDatabase<Operations extends object> {
     return worker;
   }
 
-  #told(answers: FromThread): void {
-    const done = this.#running;
-    this.#running = [];
-    // Before anybody is told: whoever calls again at once then goes with all the others that wait.
-    this.#schedule();
+  #told({ places, answers }: FromThread): void {
+    const done = places.map((place) => this.#running[place]!);
+    for (const place of places) this.#running[place] = undefined;
+    this.#untold -= places.length;
+    if (this.#untold === 0) {
+      this.#running = [];
+      // Before anybody is told: whoever calls again at once then goes with all the others that wait.
+      this.#schedule();
+    }
     done.forEach(({ resolve, reject }, at) => {
       const answer = answers[at]!;
       if ('trouble' in answer) reject(new StoreError(answer.trouble, answer.message));
@@ -167,7 +180,8 @@ export class ThreadedDatabase<Operations extends object> {
   #fail(error: StoreError): void {
     const failed = this.#running;
     this.#running = [];
-    for (const { reject } of failed) reject(error);
+    this.#untold = 0;
+    for (const call of failed) call?.reject(error);
   }
 
   #leave(): void {
