@@ -76,6 +76,17 @@ export const REASONS = {
   'only-target': 'The route has one target that is well: {target}.',
   'target-by-weight': '{target} was drawn by weight among {targets} targets.',
   'target-by-session': '{target} is where this session goes, of {targets} targets.',
+  'target-not-earlier':
+    '{target} answered this session last and came later than {own}, where it would go by weight now: it does not go back.',
+  'tier-by-rule': 'The tier {tier}, by rule {rule}[; {asked} was asked for].',
+  'tier-by-order': 'No rule holds: {tier} is the tier of the first target[; {asked} was asked for].',
+  'tier-kept':
+    'Its session stays in the tier {tier}, which rule {rule} still allows[; {asked} was asked for].',
+  'tier-stands-in':
+    'The tier {tier} stands in for {wanted}[, by rule {rule}], which was {passed} at a load of {load}[; {asked} was asked for].',
+  'no-tier': 'No endpoint of any of {tiers} tiers can be used now.',
+  moved:
+    'Its session had been answered by {from} ({fromModel})[ in the tier {fromTier}] and moved to {to} ({toModel})[ in the tier {toTier}]: {reason}.',
   'only-endpoint': '{endpoint} was the only endpoint with a free place.',
   'endpoint-by-session': '{endpoint} is where this session goes, of {endpoints} endpoints.',
   'prefix-kept':
@@ -117,10 +128,12 @@ export const REASONS = {
   'stage-failed':
     'Stage {stage} gave no answer: {code} ({status}) after {tookMs}[, of {budgetMs} that it had][, from {route}].',
   'stage-answered-each':
-    'Stage {stage} asked its route {asked} times, and has {items} items after {tookMs}[; {failed} times without an answer].',
+    'Stage {stage} asked for each item: {asked} asked, {items} found after {tookMs}[, {failed} without an answer].',
   'item-failed': 'Item {item} of stage {stage} had no answer: {code}[, status {status}]; then: {then}.',
   'stage-not-run': 'Stage {stage} was not run: {when} does not hold[ ({cause})].',
   'stage-rerouted': 'Stage {stage} asked the route {route} instead.',
+  'stage-chosen': 'Stage {stage} takes what {chosen} has said.',
+  'stage-made': 'Stage {stage} is made of what others found: {items} items.',
   'stage-given': 'Stage {stage} had nothing to ask about[; it found {class}].',
   'stage-skipped': 'Stage {stage} was skipped: for those after it, its text is empty.',
   'stage-stood-in': 'The fixed text of stage {stage} stood in for its answer.',
@@ -234,7 +247,9 @@ export const REASONS = {
   'key-revoked': 'A key of {tenant}[, called {name},] was revoked: {key}.',
 
   // Sessions
-  'session-moved': 'A session of {tenant} moved from {from} ({fromModel}) to {to} ({toModel}): {reason}.',
+  'session-moved':
+    'A session of {tenant} moved from {from} ({fromModel})[ in the tier {fromTier}] to {to} ({toModel})[ in the tier {toTier}]: {reason}[, by {setting}].',
+  'sessions-moved': '{count} more sessions of {route} moved within a second than are told one by one.',
   'session-removed': 'A session of {tenant} was removed: turns, {turns}.',
   'response-not-kept': 'An answer of {tenant} could not be kept: {why}.',
 

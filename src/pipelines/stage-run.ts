@@ -3,7 +3,7 @@ import { type Asked, type AskHost, Asking, notFilled } from './asking.ts';
 import { dueAt } from './budgets.ts';
 import { type EachEnd, EachRun } from './each-run.ts';
 import type { StageFilling } from './filling.ts';
-import { compute } from './flow/compute.ts';
+import { chooseFirst, compute } from './flow/compute.ts';
 import { standIn } from './kinds/classes.ts';
 import type { StageItem, StageValue } from './kinds/contracts.ts';
 import { itemsOf } from './kinds/items.ts';
@@ -80,9 +80,17 @@ export class StageRun {
 
   /** It asks nobody: what it gives is made of what others have found. */
   #compute(): void {
-    const value = compute(this.stage.settings, (name) => this.#host.filling.stage(name));
-    if (value) this.#given(value);
-    else this.#failed(nothingFound(), undefined);
+    const { path, x, filling } = this.#host;
+    const { first } = this.stage.settings;
+    const of = (name: string) => filling.stage(name);
+    const value = compute(this.stage.settings, of);
+    if (!value) {
+      this.#failed(nothingFound(), undefined);
+      return;
+    }
+    if (first) tell(path, x, this.stage, 'stage-chosen', { chosen: chooseFirst(first, of)! });
+    else tell(path, x, this.stage, 'stage-made', foundOut(value));
+    this.#host.ended(this, value, GIVEN);
   }
 
   /** Nobody wants it any more. */

@@ -172,7 +172,8 @@ describe('retrieval, ranking, summaries and an answer', () => {
     const { stdout } = await it.armature.run('why', response.headers.get('x-armature-id')!);
     for (const words of [
       'Stage other was not run',
-      'Stage sums asked its route 2 times, and has 2 items',
+      'Stage sums asked for each item: 2 asked, 2 found',
+      'Stage answer takes what rainy has said',
       'weather',
     ]) {
       expect(stdout).toContain(words);
