@@ -99,6 +99,13 @@ export const statusSchema = z
         ladder: z.array(z.string()),
       }),
     ),
+    pipelines: z.array(
+      z.object({
+        pipeline: z.string(),
+        ready: z.boolean().describe('Whether each stage has a route that can answer, or a way out.'),
+        stages: z.array(z.string()),
+      }),
+    ),
     backends: z.array(
       z.object({
         backend: z.string(),

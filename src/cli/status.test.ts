@@ -21,6 +21,7 @@ const well: Status = {
   routes: [
     { route: 'chat', ready: true, waiting: 2, targets: [{ backend: 'b1', weight: 1 }], ladder: ['answer'] },
   ],
+  pipelines: [{ pipeline: 'search', ready: true, stages: ['intent', 'answer'] }],
   backends: [
     {
       backend: 'b1',
@@ -41,6 +42,10 @@ test('all is well', () => {
     Routes
       ROUTE  STATE  WAITING  TARGETS  LADDER
       chat   ready        2  b1       answer
+
+    Pipelines
+      PIPELINE  STATE  STAGES
+      search    ready  intent, answer
 
     Backends
       BACKEND  ENGINE  HARDWARE     ENDPOINT     STATE  IN FLIGHT  LIMIT

@@ -42,6 +42,7 @@ export function statusText(status: Status, colour: boolean): string {
   const sections = [
     summary(status, paint),
     section('Routes', routes(status, paint), paint),
+    section('Pipelines', pipelines(status, paint), paint),
     section('Backends', backends(status, paint), paint),
     section('Limits', quotas(status), paint),
     section('Workers', workers(status, paint), paint),
@@ -79,6 +80,16 @@ function routes({ routes }: Status, paint: Paint): string {
     ladder.join(', ') || '-',
   ]);
   return table(['ROUTE', 'STATE', 'WAITING', 'TARGETS', 'LADDER'], rows);
+}
+
+function pipelines({ pipelines }: Status, paint: Paint): string {
+  if (pipelines.length === 0) return '';
+  const rows = pipelines.map(({ pipeline, ready, stages }) => [
+    pipeline,
+    state(ready ? 'ready' : 'not ready', paint),
+    stages.join(', '),
+  ]);
+  return table(['PIPELINE', 'STATE', 'STAGES'], rows);
 }
 
 function backends({ backends }: Status, paint: Paint): string {

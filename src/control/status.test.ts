@@ -96,6 +96,27 @@ test('all is well when every worker answers and every route is ready', () => {
   ]);
 });
 
+test('a pipeline is ready where a worker says so', () => {
+  const piped = settingsSchema.parse({
+    backends: {},
+    routes: {},
+    pipelines: { search: { stages: { a: { route: 'chat', input: 'x' }, b: { first: ['a'] } } } },
+  });
+  const statusWhere = (ready: boolean) =>
+    statusOf(
+      gathered({
+        settings: piped,
+        workers: [worker(0, { routes: [{ route: 'search', ready, waiting: 0 }] })],
+        hosts: [],
+        standings: {},
+        endpoints: {},
+      }),
+    );
+  expect(statusWhere(true).pipelines).toEqual([{ pipeline: 'search', ready: true, stages: ['a', 'b'] }]);
+  expect(statusWhere(true).trouble).toEqual([]);
+  expect(statusWhere(false).trouble.map(({ what }) => what)).toEqual(['pipeline-not-ready']);
+});
+
 test('of what several workers and the probes say of an endpoint the worst is shown, and figures add up', () => {
   const workers = [
     worker(0, seen('well')),

@@ -44,6 +44,11 @@ export function statusOf(gathered: Gathered): Status {
     configuration: { ...configuration, gateway: urlOf(settings.gateway), admin: urlOf(settings.admin) },
     workers: workersOf(gathered),
     routes: Object.entries(settings.routes).map(([name, route]) => routeOf(name, route, gathered)),
+    pipelines: Object.entries(settings.pipelines).map(([name, { stages }]) => ({
+      pipeline: name,
+      ready: isReady(name, gathered),
+      stages: Object.keys(stages),
+    })),
     backends: Object.entries(settings.backends).map(([name, backend]) => backendOf(name, backend, gathered)),
     quotas: quotasLeft(
       settings,
@@ -88,6 +93,11 @@ function workersOf({ settings, workers }: Gathered): Status['workers'] {
       factsWaiting: 0,
     }));
   return [...connected, ...missing].sort((a, b) => a.worker - b.worker);
+}
+
+/** A worker says that it can answer the route or the pipeline. */
+function isReady(name: string, { workers }: Gathered): boolean {
+  return workers.some(({ state }) => state?.routes.some(({ route, ready }) => route === name && ready));
 }
 
 function routeOf(name: string, route: RouteSettings, { workers }: Gathered): Status['routes'][number] {
@@ -172,6 +182,14 @@ function troublesOf(status: Status, { ledger }: Gathered): Trouble[] {
         'route-not-ready',
         `route:${route}`,
         `Route ${route} has no endpoint and no rung that can answer.`,
+      );
+  }
+  for (const { pipeline, ready } of status.pipelines) {
+    if (!ready)
+      tell(
+        'pipeline-not-ready',
+        `pipeline:${pipeline}`,
+        `Pipeline ${pipeline} has a stage whose route cannot answer, and that has no way out.`,
       );
   }
   for (const { backend, endpoints, host } of status.backends) {

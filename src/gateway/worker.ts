@@ -247,7 +247,7 @@ export class Worker {
       draining: this.#unready,
       inflight: this.#path.running.size,
       factsWaiting: this.#link.facts.waiting,
-      routes: [...this.#world.routes.values()].map((route) => ({
+      routes: [...this.#world.routes.values(), ...this.#world.pipelines.values()].map((route) => ({
         route: route.name,
         ready: isReady(this.#world, route.name, now) === true,
         waiting: route.waiting.count,
