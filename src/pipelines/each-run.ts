@@ -115,8 +115,8 @@ export class EachRun {
 
   #count(end: CallEnd | undefined): void {
     const { x } = this.#options.host;
-    this.#asked++;
     if (!end) return;
+    this.#asked++;
     this.#bytes += end.body.length;
     if (!end.inner) return;
     tellWay(x, this.#options.stage, end.inner);

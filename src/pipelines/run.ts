@@ -91,7 +91,8 @@ export class PipelineRun implements StageHost {
   }
 
   extrasOf(stage: PlannedStage, streams: boolean): Record<string, unknown> {
-    if (!stage.answers) return NO_EXTRAS;
+    // Over OIP a caller sends tensors, and says nothing of how texts are made.
+    if (!stage.answers || this.x.call!.protocol === 'oip') return NO_EXTRAS;
     return extrasFor(this.x, this.#caller.body, stage.kind!.name, streams);
   }
 
