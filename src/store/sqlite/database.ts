@@ -26,6 +26,8 @@ export interface DatabaseOptions {
   durable?: boolean;
   /** How long a call waits for another process that holds the file, milliseconds. */
   busyMs?: number;
+  /** The log is folded into the file every so many pages: seldom, where nothing but the disk is held up by it. */
+  checkpointPages?: number;
   /** What is removed is overwritten, so that it cannot be read out of the file. */
   erases?: boolean;
 }
@@ -69,12 +71,13 @@ export class Database {
 
   #prepare(): void {
     const { migrations: tables = migrations, durable, busyMs = BUSY_MS, erases } = this.#options;
+    const { checkpointPages = CHECKPOINT_PAGES } = this.#options;
     // Before the first table: pages that retention frees can be given back to the disk in small steps.
     this.#db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     this.#db.exec('PRAGMA journal_mode = WAL');
     this.#db.exec(`PRAGMA synchronous = ${durable ? 'FULL' : 'NORMAL'}`);
     if (erases) this.#db.exec('PRAGMA secure_delete = ON');
-    this.#db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    this.#db.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`);
     this.#db.exec(`PRAGMA journal_size_limit = ${JOURNAL_BYTES_MAX}`);
     this.#db.exec('PRAGMA foreign_keys = ON');
     this.#migrate(tables);

@@ -9,6 +9,8 @@ import type { Answer, FromThread, ThreadCall, ThreadModule, ThreadOptions, ToThr
 
 /** How often the file is looked for under its name, milliseconds. */
 const LOOK_MS = 1000;
+/** 4 MiB of the log. */
+const CHECKPOINT_PAGES = 1000;
 /** How often another process that writes is looked at. */
 const LOOK_AGAIN_MS = 1;
 
@@ -54,7 +56,13 @@ function opened(): Open {
   }
   if (!open) {
     const { migrations } = module;
-    const settings = { migrations, busyMs: 0, durable: true, erases: true };
+    const settings = {
+      migrations,
+      busyMs: 0,
+      durable: true,
+      erases: true,
+      checkpointPages: CHECKPOINT_PAGES,
+    };
     const database = new Database(options.path, () => undefined, settings);
     open = { database, operations: module.operations(database) };
   }
