@@ -204,11 +204,16 @@ describe('a pipeline over the Open Inference Protocol', () => {
       { chat: chats((said) => `<${said}>`) },
     );
     const caller = infer(gateway, {
-      inputs: [text(['hi']), { name: 'more', datatype: 'INT64', shape: [2], data: [1, 2] }],
+      inputs: [
+        text(['hi']),
+        { name: 'more', datatype: 'INT64', shape: [2], data: [1, 2] },
+        { name: 'temperature', datatype: 'FP32', shape: [1], data: [0.5] },
+      ],
     });
     await gateway.time.advance(50);
     expect(JSON.parse(caller.text).outputs[0].data).toEqual(['<hi [1, 2]>']);
     expect(caller.answerHeader('x-armature-route')).toBe('search');
+    expect(asked(gateway, 'chat')[0].temperature).toBeUndefined();
   });
 
   it('tells errors as the protocol does', async () => {
