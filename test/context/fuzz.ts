@@ -212,7 +212,7 @@ if (import.meta.main) {
   });
   const there = values.tokenizer.filter((path) => existsSync(path));
   const began = performance.now();
-  const tally = fuzz(Number(values.count), Number(values.seed), [bytes, ...there.map(countBy)], 10_000);
+  const tally = fuzz(Number(values.count), Number(values.seed), [bytes, ...there.map(countBy)], 5_000);
   console.log(
     `${values.count} held, ${there.length} tokenizers and bytes, ${Math.round((performance.now() - began) / 1000)} s`,
     tally,

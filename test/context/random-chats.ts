@@ -110,6 +110,7 @@ export class Chats {
   }
 
   #spoil(messages: Record<string, unknown>[]): void {
+    if (messages.length === 0) return;
     const at = this.below(messages.length);
     const what = this.below(5);
     if (what === 0) messages.splice(at, 1);
