@@ -147,7 +147,10 @@ export class ThreadedDatabase<Operations extends object> {
     const file = new URL(`./thread-entry${extname(fileURLToPath(import.meta.url))}`, import.meta.url);
     const workerData: ThreadOptions = { path, module: module.href, busyMs };
     const worker = new Worker(file, { workerData, name: 'store' });
-    worker.on('message', (answers: FromThread) => this.#told(answers));
+    worker.on('message', (answers: FromThread) => {
+      // What a thread that died had still said is told as failed already.
+      if (this.#worker === worker) this.#told(answers);
+    });
     worker.on('error', (error) => this.#died(worker, error as Error));
     worker.on('exit', () => this.#died(worker, new Error('the thread that stores has ended')));
     return worker;
