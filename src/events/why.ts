@@ -45,7 +45,19 @@ const DEATH_WITHIN_MS = 15 * 60_000;
 const DEATHS_MAX = 5;
 
 /** What stands before the name of a subject, so that `why worker:0`, `why key_...` and `why BACKEND|ADDRESS` all work. */
-const SUBJECTS = ['', 'endpoint:', 'key:', 'snapshot:', 'worker:', 'part:', 'backend:', 'route:', 'request:', 'batch:'];
+const SUBJECTS = [
+  '',
+  'endpoint:',
+  'key:',
+  'snapshot:',
+  'worker:',
+  'part:',
+  'backend:',
+  'route:',
+  'request:',
+  'batch:',
+  'session:',
+];
 const NO_REQUEST_ID = /^(ev|key|batch)_/;
 
 /**

@@ -2,11 +2,12 @@ import type { Step } from '../events/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import { type Priority, priorities, rankOf } from '../kernel/priorities.ts';
 import type { Exchange } from './exchange.ts';
+import { isSequence } from './ladder.ts';
 import { deadlineSetting, type World } from './state/world.ts';
 
 const SESSION_CHARACTERS_MAX = 512;
 /** Headers that are decided on: given twice, two readers could take different ones. */
-const ASKED_ONCE = ['x-armature-priority', 'x-armature-deadline-ms', 'x-armature-session'];
+const ASKED_ONCE = ['x-armature-priority', 'x-armature-deadline-ms', 'x-armature-session', 'x-armature-tier'];
 
 /** Settles what a request may take: its priority, its deadline, its session. A failure is a header that cannot be read. */
 export function admit(x: Exchange, world: World): Failure | undefined {
@@ -32,8 +33,20 @@ export function admit(x: Exchange, world: World): Failure | undefined {
   const deadlineMs = asked === undefined ? route.deadline : Math.min(route.deadline, Number(asked));
   x.deadlineAt = terms?.deadlineAt ?? x.startedAt + deadlineMs;
 
-  const session = sessionOf(x);
+  const named = sessionOf(x);
+  const session = route.affinity === 'session' || isSequence(x) ? named : undefined;
   x.session = terms ? terms.session : session === undefined ? undefined : `${x.tenant}/${session}`;
+  if (x.route!.remembers) {
+    const key = terms?.session ?? (named === undefined ? undefined : `${x.tenant}/${named}`);
+    if (key !== undefined) x.placeKey = `${x.route!.name}\u0000${key}`;
+  }
+  if (x.route!.tiers) {
+    const tier = caller.header('x-armature-tier') || world.tenants?.get(x.tenant)?.tier;
+    if (tier !== undefined && !world.tiers.has(tier)) {
+      return badHeader('x-armature-tier', `expected one of ${[...world.tiers].join(', ')}`);
+    }
+    x.askedTier = tier;
+  }
   const figures: Step['figures'] = { priority, deadlineMs: Math.round(x.deadlineAt - x.startedAt) };
   if (session !== undefined) figures['session'] = session.slice(0, 64);
   x.steps.push({
@@ -60,7 +73,7 @@ function sessionOf(x: Exchange): string | undefined {
   if (call.protocol === 'oip' && call.request?.sequence) return `sequence:${call.request.sequence.id}`;
   const named =
     header || (call.protocol === 'openai' ? (call.request.promptCacheKey ?? call.request.user) : undefined);
-  if (named === undefined || named === '' || x.route!.settings.affinity !== 'session') return undefined;
+  if (named === undefined || named === '') return undefined;
   return named.slice(0, SESSION_CHARACTERS_MAX);
 }
 

@@ -69,6 +69,7 @@ export function openCarrier(
   x.call = call;
   x.route = first.route;
   x.session = first.session;
+  x.askedTier = first.askedTier;
   x.traceparent = first.traceparent;
   x.cost = cost;
   x.targets = first.targets;

@@ -14,6 +14,7 @@ export { breakOff } from './delivery.ts';
 export type { Exchange } from './exchange.ts';
 export { type OwnAnswer, STREAM_TYPE } from './own-answers.ts';
 export type { Path } from './path.ts';
+export { sessionMove } from './record/session-moves.ts';
 export type { Endpoint } from './state/endpoint.ts';
 export type { Backend, Route } from './state/world.ts';
 

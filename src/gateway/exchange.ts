@@ -14,6 +14,7 @@ import type { Hedge } from './dispatch/hedge.ts';
 import type { Reservation } from './quota/reservation.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route, Target } from './state/world.ts';
+import type { Tiering } from './tiers.ts';
 
 /** One request on its way through the path: what is known of it, and what it has taken. */
 export class Exchange implements Bagged {
@@ -49,6 +50,15 @@ export class Exchange implements Bagged {
   route: Route | undefined;
   /** What keeps it with others, within its tenant; undefined where nothing does. */
   session: string | undefined;
+  /** What is remembered of its session goes by this; undefined where nothing is. */
+  placeKey: string | undefined;
+  /** What answered the turn before, where turns are kept. */
+  last: { backend: string; model: string } | undefined;
+  /** The tier that it or its tenant asks for, where its route has tiers. */
+  askedTier: string | undefined;
+  tiering: Tiering | undefined;
+  /** A target stands in for the one that its session belongs to. */
+  stoodIn = false;
   /** What beginnings of its prompt are known by, once it was asked for. */
   beginnings: Uint32Array | undefined;
   traceparent: { traceId: string; flags: string } | undefined;

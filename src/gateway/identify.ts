@@ -24,6 +24,14 @@ export function mayCall(world: World, tenant: string, route: string): boolean {
   return routes === undefined || routes.includes(route);
 }
 
+/** The caller's own id, where it is one line of plain characters. */
+export function readRequestId(caller: Caller): string | undefined {
+  const id = caller.header('x-request-id');
+  return id !== undefined && caller.headerCount('x-request-id') === 1 && /^[\x21-\x7e]{1,256}$/.test(id)
+    ? id
+    : undefined;
+}
+
 function presentedKey(caller: Caller): string | undefined {
   const header = caller.header('authorization');
   const match = header === undefined ? null : /^Bearer +(\S+) *$/i.exec(header);

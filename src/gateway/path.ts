@@ -36,7 +36,7 @@ import {
   wrongProtocol,
 } from './failures.ts';
 import { findRoute } from './find-route.ts';
-import { identify } from './identify.ts';
+import { identify, readRequestId } from './identify.ts';
 import { InnerCaller } from './inner-caller.ts';
 import { descend, goStraight } from './ladder.ts';
 import { failureAnswer, type OwnAnswer, ownAnswer } from './own-answers.ts';
@@ -48,6 +48,7 @@ import type { Sequences } from './sequences.ts';
 import type { ShadowCopies } from './shadow/index.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import { type Backend, deadlineSetting, type World } from './state/world.ts';
+import { chooseTier } from './tiers.ts';
 import { waitForPlace } from './wait.ts';
 
 export interface PathDeps {
@@ -85,7 +86,7 @@ export class Path {
   constructor(deps: PathDeps) {
     this.deps = deps;
     this.#newId = idMaker('req', deps.random);
-    this.#settler = new Settler(deps.metrics, deps.facts);
+    this.#settler = new Settler(deps);
   }
 
   /** Takes a request whose body has been read. */
@@ -202,6 +203,7 @@ export class Path {
   /** Chooses where it goes now. `again`: an endpoint that was tried may be tried on a fresh connection. */
   plan(x: Exchange, again: boolean): void {
     this.#lookUp(x);
+    if (x.route!.tiers !== undefined) chooseTier(this, x);
     if (this.deps.world.idleHosts > 0 && x.targets.length > 1 && x.attempts === 0) wakeByShare(this, x);
     const found = plan(x, this.deps, this.deps.clock.mono(), again);
     if (found.kind === 'go') send(this, x, found.backend, found.endpoint, found.fresh);
@@ -389,12 +391,4 @@ export class Path {
     x.targets = x.targets.filter(({ name }) => name === found.backend.name);
     this.plan(x, false);
   }
-}
-
-/** The caller's own id, where it is one line of plain characters. */
-function readRequestId(caller: Caller): string | undefined {
-  const id = caller.header('x-request-id');
-  return id !== undefined && caller.headerCount('x-request-id') === 1 && /^[\x21-\x7e]{1,256}$/.test(id)
-    ? id
-    : undefined;
 }

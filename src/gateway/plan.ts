@@ -11,7 +11,9 @@ import { noteDecision } from './note-decision.ts';
 import { beginningsOf, prefixInput } from './prefix.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import { isRoomFor } from './state/room.ts';
+import type { SessionPlaces } from './state/session-places.ts';
 import type { Backend, Target } from './state/world.ts';
+import { targetInput } from './target-choice.ts';
 
 /** What a plan comes to: an endpoint with a place taken, a backend to wait for, or nothing that can be used. */
 export type Plan =
@@ -21,7 +23,7 @@ export type Plan =
 
 export interface PlanDeps {
   random: Random;
-  world: { holders: Holders };
+  world: { holders: Holders; sessionPlaces?: SessionPlaces };
 }
 
 /**
@@ -41,7 +43,7 @@ export function plan(x: Exchange, deps: PlanDeps, now: number, again: boolean): 
     targets = x.targets.filter(({ backend }) => usableOf(x, backend, now).length > 0);
     if (targets.length === 0) return { kind: 'none' };
   }
-  const backend = chooseTarget(x, targets, deps.random, now);
+  const backend = chooseTarget(x, targets, deps, now);
   const usable = usableOf(x, backend, now).filter((endpoint) => fresh || !x.tried.includes(endpoint));
   if (isKeptBack(x, backend, usable, now)) return { kind: 'wait', backend };
   const endpoint = chooseEndpoint(x, usable, deps, now, backend.line.length + 1);
@@ -80,10 +82,11 @@ export function takePlace(x: Exchange, backend: Backend, deps: PlanDeps, now: nu
   return chooseEndpoint(x, untried.length > 0 ? untried : usable, deps, now, backend.line.length + 1);
 }
 
-function chooseTarget(x: Exchange, targets: readonly Target[], random: Random, now: number): Backend {
+function chooseTarget(x: Exchange, targets: readonly Target[], deps: PlanDeps, now: number): Backend {
+  x.stoodIn = targets.length < x.targets.length;
   if (targets.length === 1) return targets[0]!.backend;
-  const kept = new KeptRandom(random);
-  const input = { session: x.session, targets: targets.map(({ name, weight }) => ({ name, weight })) };
+  const kept = new KeptRandom(deps.random);
+  const input = targetInput(x, targets, deps.world.sessionPlaces);
   const { choice, reason } = targetByWeight.decide(input, now, kept);
   noteDecision(x, now, 'plan', {
     policy: targetByWeight,

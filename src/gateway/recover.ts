@@ -8,6 +8,7 @@ import { KeptRandom } from './kept-random.ts';
 import { descend, isAtTargets, isPinned, isSequence } from './ladder.ts';
 import { noteDecision } from './note-decision.ts';
 import type { Path } from './path.ts';
+import { widen } from './tiers.ts';
 
 /**
  * What follows an attempt that gave no answer, before the commit point: the same endpoint on a fresh connection, the next
@@ -32,6 +33,7 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
     return;
   }
   if (x.hedge?.outlives(attempt, failed)) return;
+  widen(path, x);
   if (clock.mono() >= x.deadlineAt || isSequence(x)) {
     descend(path, x);
     return;

@@ -13,6 +13,7 @@ import type { Endpoint } from './state/endpoint.ts';
 import { isRoomFor } from './state/room.ts';
 import type { Standing, Turn, Waiter, Yielder } from './state/waiting-line.ts';
 import type { Backend } from './state/world.ts';
+import { nextTier } from './tiers.ts';
 
 type Go = (backend: Backend, endpoint: Endpoint) => void;
 
@@ -241,7 +242,7 @@ class Waiting implements Waiter, Yielder {
     const again = retryAfterSeconds(boundedAgain(againMs), this.#path.deps.random.next());
     x.failure = { ...failure, retryAfterSeconds: again };
     x.shedFor = reason;
-    descend(this.#path, x);
+    if (!nextTier(this.#path, x)) descend(this.#path, x);
   }
 
   #service(now: number) {

@@ -5,6 +5,7 @@ import { leastCostOfTwo, restore } from './least-cost-of-two/index.ts';
 import { type PrefixInput, prefixAffinity } from './prefix-affinity/index.ts';
 import { type RetryTimingInput, retryTiming } from './retry-timing/index.ts';
 import { type TargetInput, targetByWeight } from './target-by-weight/index.ts';
+import { type TierInput, tierChoice } from './tier-choice/index.ts';
 import { type BucketInput, replayBucket, TOKEN_BUCKET } from './token-bucket/index.ts';
 
 /** A policy whose recorded decisions can be taken again. */
@@ -28,6 +29,13 @@ export const replayable: ReadonlyMap<string, Replayable> = new Map([
     {
       version: targetByWeight.version,
       replay: (input, random) => targetByWeight.decide(input as TargetInput, 0, random),
+    },
+  ],
+  [
+    tierChoice.name,
+    {
+      version: tierChoice.version,
+      replay: (input, random) => tierChoice.decide(input as TierInput, 0, random),
     },
   ],
   [

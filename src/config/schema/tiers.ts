@@ -24,8 +24,12 @@ export const tiers = z
             .min(1, 'expected one priority or more')
             .optional()
             .describe('For requests of these priorities.'),
-          promptTokensMin: whole(0).optional().describe('For prompts of at least so many tokens, as reckoned.'),
-          promptTokensMax: whole(0).optional().describe('For prompts of at most so many tokens, as reckoned.'),
+          promptTokensMin: whole(0)
+            .optional()
+            .describe('For prompts of at least so many tokens, as reckoned.'),
+          promptTokensMax: whole(0)
+            .optional()
+            .describe('For prompts of at most so many tokens, as reckoned.'),
           load: z
             .record(z.string(), share)
             .refine((load) => Object.keys(load).length > 0, 'expected a tier and its load')
@@ -38,7 +42,9 @@ export const tiers = z
         .describe('All of it has to hold. Default: always.'),
       waitMax: duration
         .prefault('0ms')
-        .describe('Where the tier is full: how long its turn may be away before another tier takes the request.'),
+        .describe(
+          'Where the tier is full: how long its turn may be away before another tier takes the request.',
+        ),
     }),
   )
   .min(1, 'expected one rule or more')

@@ -12,6 +12,8 @@ import { countRung } from '../ladder.ts';
 import { STREAM_TYPE } from '../own-answers.ts';
 import type { Path } from '../path.ts';
 import type { Backend, World } from '../state/world.ts';
+import { targetInput } from '../target-choice.ts';
+import { chooseTier } from '../tiers.ts';
 import { Flights } from './flight.ts';
 import { AnswerKeeper } from './keeper.ts';
 import { requestKey } from './key.ts';
@@ -107,12 +109,13 @@ export class Answers {
 
   /** A full answer: of the target that the request would go to, so that weights hold for kept answers as well. */
   #hit(path: Path, x: Exchange, ageMsMax: number): boolean {
-    const { clock, random } = this.#deps;
+    const { clock, random, world } = this.#deps;
     const now = clock.mono();
+    if (x.route!.tiers) chooseTier(path, x);
     const { targets } = x;
     let target = targets[0]!;
     if (targets.length > 1) {
-      const input = { session: x.session, targets: targets.map(({ name, weight }) => ({ name, weight })) };
+      const input = targetInput(x, targets, world.sessionPlaces);
       const { choice } = targetByWeight.decide(input, now, random);
       target = targets.find(({ name }) => name === choice)!;
     }

@@ -21,7 +21,7 @@ export interface RequestKey {
 
 /**
  * What a request is known by when its answer is kept or shared: SHA-256 over the tenant, the route, the kind of call and
- * every member of the request save those above, in canonical form. Undefined for what cannot be told apart for certain:
+ * the tier that is asked for, every member of the request save those above, in canonical form. Undefined for what cannot be told apart for certain:
  * no sound JSON, a sequence, a question about a model.
  */
 export function requestKey(tenant: string, call: Call, caller: Caller): RequestKey | undefined {
@@ -35,7 +35,8 @@ export function requestKey(tenant: string, call: Call, caller: Caller): RequestK
   if (!members) return undefined;
   const asked = openai ? members.filter(({ key }) => !NOT_IN_KEY.includes(key)) : members;
   const version = openai ? null : (call.version ?? null);
-  const names = [tenant, call.route, call.protocol, call.kind, version, caller.header('openai-beta') ?? null];
+  const told = [caller.header('openai-beta') ?? null, caller.header('x-armature-tier') ?? null];
+  const names = [tenant, call.route, call.protocol, call.kind, version, ...told];
   // Neither text has a line break in it.
   const text = `${JSON.stringify(names)}\n${canonicalObject(asked)}\n`;
   const data = jsonEnd < body.length ? Buffer.concat([Buffer.from(text), body.subarray(jsonEnd)]) : text;

@@ -6,6 +6,7 @@ import { descend } from '../ladder.ts';
 import type { Path } from '../path.ts';
 import type { Endpoint } from '../state/endpoint.ts';
 import type { Backend } from '../state/world.ts';
+import { widen } from '../tiers.ts';
 
 /** Whether what it is sent is made for each backend: of calls that have a transcript, and of routes that ask for it. */
 export function isFitted(x: Exchange): boolean {
@@ -83,6 +84,8 @@ function keep(x: Exchange, made: FittedBody): void {
 /** It cannot be put so that this backend takes it: another target may, or a rung, or nobody. */
 function unfit(path: Path, x: Exchange, { name }: Backend, failure: Failure): void {
   x.failure ??= failure; // what it met before says more
+  x.tiering?.unfit.push(name);
+  widen(path, x);
   x.targets = x.targets.filter((target) => target.name !== name);
   if (x.targets.length > 0) path.plan(x, false);
   else descend(path, x);

@@ -5,6 +5,7 @@ import type { WorkerMetrics } from '../../telemetry/metrics.ts';
 import type { FactSink } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
 import { tokensUsed } from '../quota/charge.ts';
+import { SessionMoves, type SessionMovesDeps } from './session-moves.ts';
 
 /** How a request that ended in this failure is counted. */
 export function outcomeOf(failure: Failure): Outcome {
@@ -62,11 +63,13 @@ class RouteCounters {
 export class Settler {
   readonly #metrics: WorkerMetrics;
   readonly #facts: FactSink;
+  readonly #moves: SessionMoves;
   readonly #counters = new Map<string, RouteCounters>();
 
-  constructor(metrics: WorkerMetrics, facts: FactSink) {
-    this.#metrics = metrics;
-    this.#facts = facts;
+  constructor(deps: SessionMovesDeps & { metrics: WorkerMetrics }) {
+    this.#metrics = deps.metrics;
+    this.#facts = deps.facts;
+    this.#moves = new SessionMoves(deps);
   }
 
   settle(x: Exchange, now: number): void {
@@ -77,6 +80,7 @@ export class Settler {
     if (x.tokensIn) counters.tokensIn.add(x.tokensIn);
     if (x.tokensOut) counters.tokensOut.add(x.tokensOut);
     if (x.backend?.settings.price) counters.cost(costOf(x, x.backend.settings.price));
+    if (x.placeKey !== undefined || x.last !== undefined) this.#moves.settled(x);
     if (x.charged === 'stage') return; // its pipeline counts as the request, and has the record
     counters.ended(outcome);
     counters.seconds.observe(durationMs / 1000);

@@ -22,6 +22,8 @@ export function pipelineRoute(name: string, pipeline: PipelineSettings): Route {
     pipeline,
     settings,
     targets: { openai: [], oip: [] },
+    tiers: undefined,
+    remembers: false,
     retries: new RetryBudget(),
     answers: undefined,
     prepare: undefined,

@@ -1,13 +1,20 @@
 import type { Dialect } from '../../backends/contracts.ts';
 import type { RouteSettings } from '../../config/schema/index.ts';
+import type { TargetAges } from './target-ages.ts';
 import type { Backend, Route, Shadow, Target } from './world.ts';
 
 /** Targets of a route that may be used, by what they speak. */
-export function targetsOf(route: RouteSettings, backends: ReadonlyMap<string, Backend>): Route['targets'] {
+export function targetsOf(
+  route: RouteSettings,
+  backends: ReadonlyMap<string, Backend>,
+  ages: TargetAges,
+): Route['targets'] {
   const speaking = (protocol: Dialect['protocol']): Target[] =>
     route.targets.flatMap(({ backend: name, weight }) => {
       const backend = backends.get(name)!;
-      return weight > 0 && speaks(backend, protocol) ? [{ name, weight, backend }] : [];
+      return weight > 0 && speaks(backend, protocol)
+        ? [{ name, weight, since: ages.since(name), backend }]
+        : [];
     });
   // Where texts become tensors, those who take tensors answer embeddings as well.
   return { openai: speaking(route.prepare?.to === 'tensors' ? 'oip' : 'openai'), oip: speaking('oip') };

@@ -26,6 +26,9 @@ import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
 import { pipelineRoute } from './pipeline-route.ts';
 import { isRoomFor } from './room.ts';
+import { type RouteTiers, tiersOf } from './route-tiers.ts';
+import { SessionPlaces } from './session-places.ts';
+import { TargetAges } from './target-ages.ts';
 import { shadowsOf, targetsOf } from './targets.ts';
 import { UsualTimes } from './usual-times.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
@@ -49,6 +52,8 @@ export interface Backend {
 export interface Target {
   name: string;
   weight: number;
+  /** Grows with how late it came among the targets of its route; see TargetAges. */
+  since?: number;
   backend: Backend;
 }
 
@@ -65,6 +70,10 @@ export interface Route {
   settings: RouteSettings;
   /** Targets of weight above 0 that speak each protocol. */
   targets: Record<Dialect['protocol'], Target[]>;
+  /** What chooses among tiers of targets; undefined where nothing does. */
+  tiers: RouteTiers | undefined;
+  /** Whether it is remembered where its sessions were answered. */
+  remembers: boolean;
   retries: RetryBudget;
   /** What it does with answers beyond giving each to who asked; undefined for nothing. */
   answers: AnswerRules | undefined;
@@ -108,14 +117,19 @@ export class World {
   /** Pipelines, as routes: they are asked for by the same names, and share none with one. */
   pipelines: ReadonlyMap<string, Route> = new Map();
   backends: ReadonlyMap<string, Backend> = new Map();
+  /** Every tier that a backend stands in. */
+  tiers: ReadonlySet<string> = new Set();
   tenants: ReadonlyMap<string, TenantSettings> | undefined;
   keys = new KeyRing([]);
   readonly endpoints = new Map<string, Endpoint>();
   /** Which of them lately had which beginnings of prompts. */
   readonly holders = new Holders();
+  readonly sessionPlaces = new SessionPlaces();
   readonly quotas: Quotas;
   readonly #deps: WorldDeps;
   readonly #lines = new Map<string, WaitingLine>();
+  readonly #ages = new Map<string, TargetAges>();
+  readonly #tiers = new Map<string, RouteTiers>();
   readonly #budgets = new Map<string, RetryBudget>();
   readonly #waiting = new Map<string, Displacement<Yielder>>();
   readonly #hedges = new Map<string, HedgeBudget>();
@@ -172,11 +186,15 @@ export class World {
     }
     const routes = new Map<string, Route>();
     for (const [name, route] of Object.entries(settings.routes)) {
+      const ages = keep(this.#ages, name, () => new TargetAges());
+      ages.observe(route.targets, snapshot.number);
       routes.set(name, {
         name,
         pipeline: undefined,
         settings: route,
-        targets: targetsOf(route, backends),
+        targets: targetsOf(route, backends, ages),
+        tiers: tiersOf(this.#tiers, name, route),
+        remembers: route.tiers !== undefined || (route.affinity === 'session' && route.targets.length > 1),
         retries: keep(this.#budgets, name, () => new RetryBudget()),
         answers: answerRules(route),
         prepare: prepareRules(route, settings),
@@ -196,6 +214,7 @@ export class World {
       Object.entries(settings.pipelines).map(([name, each]) => [name, pipelineRoute(name, each)]),
     );
     this.backends = backends;
+    this.tiers = new Set(Object.values(settings.backends).flatMap(({ tier }) => tier ?? []));
     this.tenants = settings.tenants ? new Map(Object.entries(settings.tenants)) : undefined;
     this.keys = new KeyRing(snapshot.keys);
     this.quotas.swap(settings);
@@ -292,9 +311,9 @@ export class World {
 
   /** The same targets as the present snapshot has them: their endpoints may have changed, or be gone. */
   present(targets: readonly Target[]): Target[] {
-    return targets.flatMap(({ name, weight }) => {
-      const backend = this.backends.get(name);
-      return backend ? [{ name, weight, backend }] : [];
+    return targets.flatMap((target) => {
+      const backend = this.backends.get(target.name);
+      return backend ? [{ ...target, backend }] : [];
     });
   }
 
@@ -323,6 +342,8 @@ export class World {
       if (!this.backends.has(name) && line.length === 0) this.#lines.delete(name);
     for (const name of this.#hosts.keys()) if (!this.backends.get(name)?.host) this.#hosts.delete(name);
     this.#countIdle();
+    for (const name of this.#ages.keys()) if (!this.routes.has(name)) this.#ages.delete(name);
+    for (const name of this.#tiers.keys()) if (!this.routes.get(name)?.tiers) this.#tiers.delete(name);
     for (const name of this.#budgets.keys()) if (!this.routes.has(name)) this.#budgets.delete(name);
     for (const name of this.#holds.keys()) if (!this.routes.get(name)?.hold) this.#holds.delete(name);
     for (const name of this.#hedges.keys()) if (!this.routes.has(name)) this.#hedges.delete(name);

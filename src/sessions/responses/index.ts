@@ -256,10 +256,10 @@ export class Responses {
       head: { id, createdAt: Math.floor(x.wallMs / 1000), request },
       session: before.session ?? id,
       input,
-      last: before.last,
       line: before.line,
       tell: (draft) => this.#tell(path, draft),
     });
+    if (before.last && before.last.backend !== '') x.last = before.last;
     const responding = new ResponseCaller(x, turn, body);
     x.caller = responding;
     // Who asks from within is told that it is over when the answer has been given, as ever.

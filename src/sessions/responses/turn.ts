@@ -1,7 +1,7 @@
 import type { EventDraft } from '../../events/event-maker.ts';
 import type { Exchange, Path } from '../../gateway/contracts.ts';
 import type { Failure } from '../../kernel/errors.ts';
-import type { Answerer, SessionsStore } from '../../store/sessions.ts';
+import type { SessionsStore } from '../../store/sessions.ts';
 import { unstorable } from '../answers.ts';
 import { type Item, toKeep } from '../items.ts';
 import type { HeldLine } from '../line.ts';
@@ -18,8 +18,6 @@ export interface TurnOptions {
   session: string;
   /** What was asked, without what came before. */
   input: readonly Item[];
-  /** What answered the turn before. */
-  last: Answerer | undefined;
   /** Its conversation; undefined where it has none. */
   line: HeldLine | undefined;
   tell: (draft: EventDraft) => void;
@@ -94,8 +92,8 @@ export class Turn {
   }
 
   #told({ status }: ResponseEnd): void {
-    const { path, x, session, last, tell } = this.#options;
-    const move = status === 'failed' ? undefined : moveOf(path, x, session, last);
+    const { path, x, session, tell } = this.#options;
+    const move = status === 'failed' ? undefined : moveOf(path, x, session);
     if (move) tell(move);
   }
 
