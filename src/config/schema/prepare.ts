@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { duration, largeFile, name, whole } from './values.ts';
 
 /** Names that models of texts give their inputs. */
-export const TEXT_INPUTS = ['input_ids', 'attention_mask', 'token_type_ids'] as const;
+const TEXT_INPUTS = ['input_ids', 'attention_mask', 'token_type_ids'] as const;
 
 /** Texts become tokens here, before they go to an engine. */
 export const prepare = z
