@@ -12,6 +12,7 @@ import { checkUse } from './route-checks.ts';
 import { OPENAI_ENGINES, type RemoteBackendSettings, type Settings } from './schema/index.ts';
 import { at, isMap, select } from './shape.ts';
 import type { Draft } from './sources.ts';
+import { checkTiers } from './tier-checks.ts';
 
 export type NoticeDraft = Pick<Notice, 'code' | 'message'> & { path: Path };
 
@@ -90,6 +91,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   checkRoutes(settings, findings);
   checkAnswers(settings, findings);
   checkUse(settings, findings);
+  checkTiers(settings, findings);
   checkTenants(settings, findings);
   checkModels(settings, findings);
   checkPrepare(settings, findings);

@@ -86,7 +86,7 @@ export const REASONS = {
     'The tier {tier} stands in for {wanted}[, by rule {rule}], which was {passed} at a load of {load}[; {asked} was asked for].',
   'no-tier': 'No endpoint of any of {tiers} tiers can be used now.',
   moved:
-    'Its session had been answered by {from} ({fromModel})[ in the tier {fromTier}] and moved to {to} ({toModel})[ in the tier {toTier}]: {reason}.',
+    'Its session had been answered by {from}[ ({fromTier})] and moved to {to}[ ({toTier})]: {reason}[, by {setting}].',
   'only-endpoint': '{endpoint} was the only endpoint with a free place.',
   'endpoint-by-session': '{endpoint} is where this session goes, of {endpoints} endpoints.',
   'prefix-kept':
@@ -248,7 +248,7 @@ export const REASONS = {
 
   // Sessions
   'session-moved':
-    'A session of {tenant} moved from {from} ({fromModel})[ in the tier {fromTier}] to {to} ({toModel})[ in the tier {toTier}]: {reason}[, by {setting}].',
+    'A session of {tenant} moved from {from}[ ({fromTier})] to {to}[ ({toTier})]: {reason}[, by {setting}].',
   'sessions-moved': '{count} more sessions of {route} moved within a second than are told one by one.',
   'session-removed': 'A session of {tenant} was removed: turns, {turns}.',
   'response-not-kept': 'An answer of {tenant} could not be kept: {why}.',
