@@ -23,9 +23,9 @@ import {
 
 const A = 'http://a:1';
 const HOUR = 3_600_000;
-const open: (() => void)[] = [];
-afterEach(() => {
-  for (const close of open.splice(0)) close();
+const worlds: BatchWorld[] = [];
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.close();
 });
 
 /** Files and batches over the path in virtual time; the store is a file, asked without a thread. */
@@ -37,6 +37,7 @@ class BatchWorld {
   readonly runners: BatchRunner[] = [];
   /** What calls of the store reject with instead. */
   trouble: StoreError | undefined;
+  readonly #database: Database;
   #batches = 0;
 
   constructor(engine: Engine, more: { route?: object; backend?: object; top?: object } = {}) {
@@ -58,10 +59,19 @@ class BatchWorld {
       },
       close: async () => database.close(),
     } as unknown as FileStore;
-    open.push(() => {
-      database.close();
-      rmSync(this.folder, { recursive: true, force: true });
-    });
+    this.#database = database;
+    worlds.push(this);
+  }
+
+  async close(): Promise<void> {
+    let open = this.runners.length;
+    this.trouble = undefined;
+    this.gateway.path.draining = true;
+    this.gateway.path.endAll();
+    for (const runner of this.runners) void runner.close().then(() => open--);
+    for (let i = 0; open > 0 && i < 1000; i++) await this.pass(100);
+    this.#database.close();
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   /** A worker that runs batches; `pid` is that of a process that lives, or is dead. */
@@ -226,19 +236,31 @@ describe('a batch', () => {
     );
   });
 
+  it('has every line asked in its turn, however many others fail', async () => {
+    const world = new BatchWorld(
+      choosing((asked) => (/ (?:7|33)$/.test(asked) ? status(500) : chatAnswer('x', 100))),
+    );
+    world.worker('w0');
+    const id = await world.start(100);
+    const since = world.gateway.time.mono();
+    await world.until(async () => (await world.batch(id)).completed === 98);
+    expect(world.gateway.time.mono() - since).toBeLessThan(60_000);
+    expect(await world.batch(id)).toMatchObject({ status: 'in_progress', failed: 0 });
+  });
+
   it('gives up a line that its engine fails at again and again, while it answers others', async () => {
     const world = new BatchWorld(
       choosing((asked) => (asked === 'question 3' ? status(500) : chatAnswer('x', 5000))),
       { backend: { limits: { concurrency: 2 } } },
     );
     world.worker('w0');
-    const id = await world.start(1000);
+    const id = await world.start(2000);
     const batch = await world.end(id, 500);
-    expect(batch).toMatchObject({ status: 'completed', completed: 999, failed: 1 });
+    expect(batch).toMatchObject({ status: 'completed', completed: 1999, failed: 1 });
     const [error] = world.linesOf(batch.errorFile);
     expect(error).toMatchObject({ custom_id: 'q-3', response: { status_code: 502 } });
     // Not before it had gone on for long.
-    expect(world.asked.filter((asked) => asked === 'question 3').length).toBeGreaterThanOrEqual(12);
+    expect(world.asked.filter((asked) => asked === 'question 3').length).toBeGreaterThanOrEqual(20);
   });
 
   it('never takes a rung of the ladder', async () => {

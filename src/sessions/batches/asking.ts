@@ -4,7 +4,12 @@ import type { Exchange, InnerAsk, InnerSink, InnerTerms, Path } from '../../gate
 export interface LineAnswer {
   status: number;
   body: Buffer;
+  /** It was longer than one may be, and given up. */
+  tooLong: boolean;
 }
+
+/** What one answer may have. */
+export const ANSWER_BYTES_MAX = 64 * 2 ** 20;
 
 /** Asks one line of the path, as a request of its tenant at batch priority, and gathers what it is answered. */
 export class LineAsk implements InnerSink {
@@ -12,6 +17,8 @@ export class LineAsk implements InnerSink {
   readonly #ask: InnerAsk;
   #status = 0;
   #pieces: Buffer[] = [];
+  #bytes = 0;
+  #tooLong = false;
 
   /** `onOver` may be called before this returns. */
   constructor(
@@ -26,7 +33,12 @@ export class LineAsk implements InnerSink {
       deadlineAt: undefined,
       ladder: false,
       session: undefined,
-      onOver: (x) => onOver(x, { status: this.#status, body: Buffer.concat(this.#pieces) }),
+      onOver: (x) =>
+        onOver(x, {
+          status: this.#status,
+          body: Buffer.concat(this.#pieces),
+          tooLong: this.#tooLong,
+        }),
     };
     this.#ask = path.ask({ target: endpoint, body, terms: this.terms }, this);
   }
@@ -46,7 +58,15 @@ export class LineAsk implements InnerSink {
   }
 
   piece(bytes: Buffer | string): boolean {
-    this.#pieces.push(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
+    if (this.#tooLong) return true;
+    const piece = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+    this.#bytes += piece.length;
+    this.#pieces.push(piece);
+    if (this.#bytes > ANSWER_BYTES_MAX) {
+      this.#tooLong = true;
+      this.#pieces = [];
+      this.leave();
+    }
     return true;
   }
 

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Exchange } from '../../gateway/contracts.ts';
-import { type LineAnswer, LineAsk } from './asking.ts';
+import { ANSWER_BYTES_MAX, type LineAnswer, LineAsk } from './asking.ts';
 import { type LineRequest, readLineRequest } from './line-request.ts';
 import type { LinePlace, LineReader, LineSet } from './lines.ts';
 import { isTenant } from './models.ts';
@@ -23,17 +23,25 @@ const ROOM_MS = 100;
 /** How long lines that an engine works on may go on when the batch is cancelled. */
 const CANCEL_MS = 30_000;
 /**
- * A line that an engine fails to answer so often, for so long, while it answers others of the same batch in between, fails for
+ * A line that an engine fails to answer so often, for so long, while its route answers others each time in between, fails for
  * what it asks, and not for want of an engine that is well.
  */
-const OWN_FAILURES = 12;
-const OWN_FAILURES_MS = 600_000;
+const OWN_FAILURES = 20;
+const OWN_FAILURES_MS = 1_200_000;
+const OWN_PAUSE_MS = 300;
+const OWN_PAUSE_MS_MAX = 45_000;
+const TOO_LONG = {
+  code: 'answer_too_long',
+  message: `The answer had more than the ${ANSWER_BYTES_MAX} bytes that one may have.`,
+};
 
 /** A line that has been read and not been asked, or has to be asked once more. */
 interface Pending extends LinePlace {
   model: string;
   /** Monotonic: it is not asked before. */
   from: number;
+  /** How often it was asked in vain; and how often so, while others were answered. */
+  asked: number;
   failures: number;
   /** Monotonic, of its first failure; and how many lines were answered by the time of its last. */
   failingSince: number;
@@ -75,6 +83,16 @@ class LineLoop {
   }
 
   async go(): Promise<void> {
+    try {
+      await this.#askAll();
+    } catch (error) {
+      this.#error ??= error;
+    }
+    await this.#land();
+    if (this.#error !== undefined) throw this.#error;
+  }
+
+  async #askAll(): Promise<void> {
     const { clock } = this.#run.deps;
     while (!this.#ends()) {
       const now = clock.mono();
@@ -84,8 +102,6 @@ class LineLoop {
       else if (!this.#isAllAsked) await this.#until(this.#nextAt(now) - now);
       else break;
     }
-    await this.#land();
-    if (this.#error !== undefined) throw this.#error;
   }
 
   get #isAllAsked(): boolean {
@@ -116,6 +132,7 @@ class LineLoop {
         length,
         model,
         from: 0,
+        asked: 0,
         failures: 0,
         failingSince: 0,
         answeredThen: 0,
@@ -167,12 +184,12 @@ class LineLoop {
   async #begin(next: Pending): Promise<void> {
     const { deps, batch } = this.#run;
     const { path } = deps;
-    this.#inflight++;
-    const pace = this.#paceOf(next.model);
-    pace.begin();
     const bytes = next.bytes ?? (await this.#bytesOf(next));
     next.bytes = undefined;
     const read = readLineRequest(bytes, batch.endpoint, true) as LineRequest;
+    const pace = this.#paceOf(next.model);
+    this.#inflight++;
+    pace.begin();
     if (this.#run.stopped !== undefined || !isTenant(path.deps.world, batch.tenant)) {
       path.deps.buffers.give(next.length);
       pace.left();
@@ -196,7 +213,12 @@ class LineLoop {
 
   async #bytesOf({ offset, length }: LinePlace): Promise<Buffer> {
     const bytes = Buffer.allocUnsafe(length);
-    await this.#handle.read(bytes, 0, length, offset);
+    try {
+      await this.#handle.read(bytes, 0, length, offset);
+    } catch (error) {
+      this.#run.deps.path.deps.buffers.give(length);
+      throw error;
+    }
     return bytes;
   }
 
@@ -205,6 +227,11 @@ class LineLoop {
     const { batchLines } = path.deps.metrics;
     const now = clock.mono();
     const verdict = verdictOf(x);
+    if (answer.tooLong) {
+      pace.left();
+      this.#result(next.line, true, unansweredText(`batch_${x.id}`, read.customId, TOO_LONG));
+      return;
+    }
     if (verdict.kind === 'left') {
       pace.left();
       this.#landed();
@@ -212,26 +239,35 @@ class LineLoop {
     }
     if (verdict.kind === 'later') {
       const ms = pace.refused(verdict.why, verdict.afterMs, now, this.#run.deps.random);
-      if (!verdict.itsOwn || !this.#isItsOwn(next, now)) {
+      if (!verdict.itsOwn || !this.#isItsOwn(next, x, now)) {
         batchLines.of('again').add();
-        next.from = now + ms;
+        next.from = now + (verdict.why === 'failed' ? Math.max(ms, this.#ownPauseMs(next)) : ms);
         this.#again.push(next);
         this.#landed();
         return;
       }
     } else pace.answered(x.waitedMs, Math.max(1, now - x.startedAt - x.waitedMs), now);
     this.#answered++;
-    const failed = verdict.kind !== 'answered';
-    batchLines.of(failed ? 'failed' : 'answered').add();
-    const end = { line: next.line, failed, text: answeredText(x.id, read.customId, answer) };
-    void this.#keep(end).then(() => this.#landed());
+    this.#result(next.line, verdict.kind !== 'answered', answeredText(x.id, read.customId, answer));
   }
 
-  /** Whether the line fails for what it asks: again and again, while others are answered. */
-  #isItsOwn(line: Pending, now: number): boolean {
+  #result(line: number, failed: boolean, text: string): void {
+    this.#run.deps.path.deps.metrics.batchLines.of(failed ? 'failed' : 'answered').add();
+    void this.#keep({ line, failed, text }).then(() => this.#landed());
+  }
+
+  /** Longer than the others of its model pause for it: they have their turn before it comes again. */
+  #ownPauseMs(line: Pending): number {
+    const ms = Math.min(OWN_PAUSE_MS_MAX, OWN_PAUSE_MS * 2 ** line.asked++);
+    return ms * (0.75 + this.#run.deps.random.next() / 4);
+  }
+
+  /** Whether the line fails for what it asks: again and again, while its route answers others. */
+  #isItsOwn(line: Pending, { route }: Exchange, now: number): boolean {
+    const answered = this.#answered + (route?.usualOut.answers ?? 0);
     if (line.failures === 0) line.failingSince = now;
-    else if (this.#answered === line.answeredThen) return false;
-    line.answeredThen = this.#answered;
+    else if (answered === line.answeredThen) return false;
+    line.answeredThen = answered;
     line.failures++;
     return line.failures >= OWN_FAILURES && now - line.failingSince >= OWN_FAILURES_MS;
   }

@@ -33,7 +33,7 @@ describe('LineReader', () => {
         fc.array(line, { maxLength: 30 }),
         fc.boolean(),
         fc.integer({ min: 1, max: 40 }),
-        fc.integer({ min: 1, max: 60 }),
+        fc.integer({ min: 4, max: 60 }),
         async (lines, ended, pieceMax, bytesMax) => {
           const bytes = Buffer.from(lines.join('\n') + (ended ? '\n' : ''));
           const bare = bytes.subarray(0, 3).equals(Buffer.from('\uFEFF')) ? bytes.subarray(3) : bytes;

@@ -67,6 +67,15 @@ describe('Pace', () => {
     expect(pace.refused('failed', undefined, now, random)).toBeLessThanOrEqual(200);
   });
 
+  it('holds up nobody where others have their place, and has fewer on their way', () => {
+    const pace = new Pace();
+    for (let i = 0; i < 4; i++) pace.begin();
+    expect(pace.refused('crowded', 9000, 0, random)).toBeGreaterThanOrEqual(9000);
+    expect([pace.limit, pace.pausedUntil]).toEqual([2, 0]);
+    while (pace.inflight > 1) pace.left();
+    expect(pace.hasRoom(1)).toBe(true);
+  });
+
   it('halves once for all that were refused together', () => {
     const pace = new Pace();
     for (let i = 0; i < 4; i++) pace.begin();

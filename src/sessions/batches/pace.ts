@@ -13,8 +13,8 @@ const BACKOFF_MS_MAX = 30_000;
 /** For how long a limit on requests at once is not tried again, milliseconds. */
 const SLOTS_MS = 5_000;
 
-/** Why a line has to be asked once more. */
-export type Later = 'slots' | 'quota' | 'overloaded' | 'failed';
+/** Why a line has to be asked once more. `crowded`: there was no place for it in time, while others have theirs. */
+export type Later = 'slots' | 'quota' | 'crowded' | 'overloaded' | 'failed';
 
 /**
  * How many lines are asked at one time, and when: as many as come back without waiting, so that others hardly feel them and
@@ -88,8 +88,13 @@ export class Pace {
       this.#pause(now + told);
       return told;
     }
-    const ms = Math.max(backoff, told);
-    if (why === 'overloaded' || this.#failures > 0) this.#shrink(SHRINK, ms, now);
+    if (why === 'crowded' && this.#inflight > 0) {
+      // Those that have a place say when there is another: fewer are asked, and none is held up.
+      this.#shrink(SHRINK, backoff, now);
+      return told;
+    }
+    const ms = Math.max(backoff, why === 'crowded' ? 0 : told);
+    if (why !== 'failed' || this.#failures > 0) this.#shrink(SHRINK, ms, now);
     this.#failures++;
     this.#pause(now + ms);
     return ms;

@@ -20,7 +20,7 @@ const ITS_OWN = new Set([
   'body_too_large',
 ]);
 
-export function verdictOf({ outcome, failure, status, steps }: Exchange): Verdict {
+export function verdictOf({ outcome, failure, attempts, steps, shedFor }: Exchange): Verdict {
   if (outcome === 'aborted') return { kind: 'left' };
   if (outcome === 'ok' || outcome === 'degraded') return { kind: 'answered' };
   // The engine's own word on the request, with its status.
@@ -31,10 +31,11 @@ export function verdictOf({ outcome, failure, status, steps }: Exchange): Verdic
     case 'quota_exceeded':
       return later(steps.some(({ code }) => code === 'quota-concurrency') ? 'slots' : 'quota');
     case 'overloaded':
+      return later(shedFor === undefined ? 'overloaded' : 'crowded');
     case 'draining':
       return later('overloaded');
     default:
       // An engine was asked, and did not answer it. Should it go on answering others, it may be for what the line asks.
-      return later('failed', failure.code !== 'backend_unavailable' && status >= 500);
+      return later('failed', failure.code !== 'backend_unavailable' && attempts > 0);
   }
 }
