@@ -2,7 +2,7 @@ import type { Failure } from '../../kernel/errors.ts';
 import { invalid, readExpiry } from '../answers.ts';
 
 /** The calls that a batch can make, by the address that its lines name as well. */
-export const ENDPOINTS = [
+const ENDPOINTS = [
   '/v1/chat/completions',
   '/v1/completions',
   '/v1/embeddings',

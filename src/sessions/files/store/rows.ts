@@ -62,7 +62,7 @@ export function readFile(row: Row): StoredFile {
   };
 }
 
-export const SINCE = [
+const SINCE = [
   'in_progress',
   'finalizing',
   'completed',
