@@ -2,12 +2,7 @@ import type { Failure } from '../../kernel/errors.ts';
 import { invalid, readExpiry } from '../answers.ts';
 
 /** The calls that a batch can make, by the address that its lines name as well. */
-const ENDPOINTS = [
-  '/v1/chat/completions',
-  '/v1/completions',
-  '/v1/embeddings',
-  '/v1/responses',
-] as const;
+const ENDPOINTS = ['/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/responses'] as const;
 
 const WINDOW = '24h';
 const WINDOW_MS = 86_400_000;
