@@ -18,11 +18,13 @@ export interface Provision {
 
 export const requirementsFile = join(import.meta.dirname, 'requirements.txt');
 
+export const enginesFolder = (): string =>
+  process.env['ARMATURE_ENGINES'] ?? join(homedir(), '.cache/armature/engines');
+
 /** One folder for each set of versions; everything is below it. */
 export function provisionFolder(): string {
-  const base = process.env['ARMATURE_ENGINES'] ?? join(homedir(), '.cache/armature/engines');
   const stamp = createHash('sha256').update(readFileSync(requirementsFile)).digest('hex').slice(0, 16);
-  return join(base, stamp);
+  return join(enginesFolder(), stamp);
 }
 
 export const packagesFolder = (): string => join(provisionFolder(), 'packages');
