@@ -10,14 +10,13 @@ that fails, a connection that breaks.
 """
 
 import hashlib
+import http.client
 import json
 import random
 import sys
-import tempfile
 import threading
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
 import uuid
 from collections import deque
@@ -26,6 +25,7 @@ from itertools import islice
 from typing import NamedTuple, Optional
 
 PASSES = (408, 429, 500, 502, 503, 504)
+ROWS_FAULT = (400, 413, 422)
 PAUSE_MAX_S = 30
 DAY_S = 24 * 3600
 
@@ -42,6 +42,10 @@ class Refused(Exception):
     def __init__(self, status, text):
         super().__init__(f"{status}: {text}")
         self.status = status
+
+
+class Abandoned(Exception):
+    """Nobody takes the answers of this partition any more."""
 
 
 class Armature:
@@ -64,6 +68,8 @@ class Armature:
                 vectors = {entry["index"]: entry["embedding"] for entry in data}
                 return [Answer(row.id, json.dumps(vectors[i]), None) for i, row in enumerate(rows)]
             except Refused as refused:
+                if refused.status not in ROWS_FAULT:
+                    raise
                 if len(rows) == 1:
                     return [Answer(rows[0].id, None, str(refused))]
             # One row that is refused must not take the others with it.
@@ -71,7 +77,10 @@ class Armature:
 
         def partition(rows):
             gate = Gate(in_flight)
-            yield from windowed(chunks(rows, together), lambda chunk: ask(chunk, gate), in_flight)
+            try:
+                yield from windowed(chunks(rows, together), lambda chunk: ask(chunk, gate), in_flight)
+            finally:
+                gate.abandon()
 
         return partition
 
@@ -85,17 +94,13 @@ class Armature:
         def partition(rows):
             for chunk in chunks(rows, lines):
                 chunk.sort(key=lambda row: row.id)
-                with tempfile.TemporaryFile() as file:
-                    digest = hashlib.sha256()
-                    for row in chunk:
-                        line = {"custom_id": row.id, "method": "POST", "url": endpoint, "body": request_of(row)}
-                        text = (json.dumps(line) + "\n").encode()
-                        file.write(text)
-                        digest.update(text)
-                    name = f"{job}/{digest.hexdigest()[:32]}"
-                    batch = self._find(name) or self._start(name, file, endpoint)
-                batch = self._wait(batch, poll_s)
-                answers = dict(self._results(batch))
+                asked = [
+                    {"custom_id": row.id, "method": "POST", "url": endpoint, "body": request_of(row)} for row in chunk
+                ]
+                content = "".join(json.dumps(line) + "\n" for line in asked).encode()
+                name = f"{job}/{hashlib.sha256(content).hexdigest()[:32]}"
+                batch = self._find(name) or self._start(name, content, endpoint)
+                answers = dict(self._results(self._wait(batch, poll_s)))
                 for row in chunk:
                     yield answers.pop(row.id, Answer(row.id, None, "the batch has no answer for it"))
 
@@ -122,8 +127,8 @@ class Armature:
         except Refused:
             return False
 
-    def _start(self, name, file, endpoint):
-        uploaded = self._upload(file)
+    def _start(self, name, content, endpoint):
+        uploaded = self._upload(content)
         return self._call(
             "POST",
             "/v1/batches",
@@ -134,9 +139,11 @@ class Armature:
                 "metadata": {"name": name},
                 "output_expires_after": {"anchor": "created_at", "seconds": DAY_S},
             },
+            # Where only the answer was lost, the batch is there already.
+            before_again=lambda: self._find(name),
         )
 
-    def _upload(self, file):
+    def _upload(self, content):
         mark = uuid.uuid4().hex
         fields = {"purpose": "batch", "expires_after[anchor]": "created_at", "expires_after[seconds]": str(2 * DAY_S)}
         head = "".join(
@@ -147,8 +154,7 @@ class Armature:
             f'--{mark}\r\ncontent-disposition: form-data; name="file"; filename="rows.jsonl"\r\n'
             "content-type: application/jsonl\r\n\r\n"
         )
-        file.seek(0)
-        body = head.encode() + file.read() + f"\r\n--{mark}--\r\n".encode()
+        body = head.encode() + content + f"\r\n--{mark}--\r\n".encode()
         return self._call("POST", "/v1/files", body, kind=f"multipart/form-data; boundary={mark}")
 
     def _wait(self, batch, poll_s):
@@ -171,15 +177,18 @@ class Armature:
                     None if good else json.dumps(error or response),
                 )
 
-    def _call(self, method, path, body=None, gate=None, kind="application/json", text=False):
+    def _call(self, method, path, body=None, gate=None, kind="application/json", text=False, before_again=None):
         """The answer's JSON, or its text. Raises Refused for what will not pass, and the last trouble where it lasts
-        longer than the patience."""
+        longer than the patience. What `before_again` finds before another try is the answer."""
         gate = gate or Gate(1)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         last_try = time.monotonic() + self.patience_s
-        pause_s = 0.5
+        pause_s, again = 0.5, False
         while True:
             with gate:
+                if again and before_again and (found := before_again()):
+                    return found
+                again = True
                 self._count("asked")
                 try:
                     answer = self._send(method, path, data, kind)
@@ -190,7 +199,7 @@ class Armature:
                     if error.code not in PASSES:
                         raise Refused(error.code, words) from None
                     trouble, after = f"{error.code}: {words}", error.headers.get("retry-after")
-                except (urllib.error.URLError, ConnectionError, TimeoutError, OSError) as error:
+                except (OSError, http.client.HTTPException) as error:
                     trouble, after = str(error), None
                 pause_s = min(PAUSE_MAX_S, pause_s * 2)
                 # Up to a quarter later than told, so that partitions do not all come back in the same moment.
@@ -225,11 +234,14 @@ class Gate:
         self.running = 0
         self.well = 0
         self.closed_until = 0.0
+        self.abandoned = False
         self.changed = threading.Condition()
 
     def __enter__(self):
         with self.changed:
             while True:
+                if self.abandoned:
+                    raise Abandoned()
                 wait_s = self.closed_until - time.monotonic()
                 if wait_s <= 0 and self.running < self.allowed:
                     break
@@ -239,6 +251,11 @@ class Gate:
     def __exit__(self, *_):
         with self.changed:
             self.running -= 1
+            self.changed.notify_all()
+
+    def abandon(self):
+        with self.changed:
+            self.abandoned = True
             self.changed.notify_all()
 
     def hold(self, wait_s):
@@ -264,11 +281,14 @@ def chunks(rows, size):
 
 def windowed(work, do, size):
     """What `do` gives for each piece of work, in order; `size` pieces are under way, and no more is taken than that."""
-    with ThreadPoolExecutor(size) as pool:
-        running = deque()
+    pool = ThreadPoolExecutor(size)
+    running = deque()
+    try:
         for piece in work:
             running.append(pool.submit(do, piece))
             if len(running) >= size:
                 yield from running.popleft().result()
         while running:
             yield from running.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
