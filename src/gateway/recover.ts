@@ -8,7 +8,7 @@ import { KeptRandom } from './kept-random.ts';
 import { descend, isAtTargets, isPinned, isSequence } from './ladder.ts';
 import { noteDecision } from './note-decision.ts';
 import type { Path } from './path.ts';
-import { widen } from './tiers.ts';
+import { nextTier, widen } from './tiers.ts';
 
 /**
  * What follows an attempt that gave no answer, before the commit point: the same endpoint on a fresh connection, the next
@@ -57,8 +57,9 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
   } else {
     const pauseMs = failed.retryable && !isPinned(x) ? mayRetry(path, x, attempt, failed) : undefined;
     if (pauseMs === 'nobody') path.plan(x, true);
-    else if (pauseMs === undefined) descend(path, x);
-    else {
+    else if (pauseMs === undefined) {
+      if (!failed.retryable || isPinned(x) || !nextTier(path, x)) descend(path, x);
+    } else {
       count(path, attempt, failed.code);
       retry(path, x, pauseMs);
     }
