@@ -57,6 +57,7 @@ await until('the models are served', async () =>
 );
 const library = endpointOf('nearest');
 start('library', nodePath(), [join(here, 'library.mjs'), gateway, new URL(library).port]);
+await until('the library is ready', () => serves(`${library}/v2/health/ready`));
 await until('all routes can be answered', async () =>
   (await call.admin('status'))?.routes.every(({ ready }) => ready),
 );
@@ -83,12 +84,7 @@ async function converse() {
 /** llama.cpp's server, unless an engine is there already; `endpoint` is where the configuration looks for it. */
 async function startForeign(endpoint) {
   const health = new URL('/health', endpoint);
-  const serves = () =>
-    fetch(health).then(
-      ({ ok }) => ok,
-      () => false, // Nobody listens yet.
-    );
-  if (await serves()) return console.log(`The engine that serves at ${endpoint} writes the answers.`);
+  if (await serves(health)) return console.log(`The engine that serves at ${endpoint} writes the answers.`);
   const python = process.env.PYTHON ?? 'python3';
   const folder = join(data, 'python');
   const env = { ...process.env, PYTHONPATH: [folder, process.env.PYTHONPATH].filter(Boolean).join(':') };
@@ -116,7 +112,15 @@ async function startForeign(endpoint) {
   const { files } = JSON.parse(commandOutput('models', '--json'));
   const { path } = files.find(({ model }) => model === 'chat-model');
   start('llama', python, [join(here, 'llama-server.py'), path, new URL(endpoint).port], env);
-  await until('the foreign engine serves', serves);
+  await until('the foreign engine serves', () => serves(health));
+}
+
+async function serves(url) {
+  try {
+    return (await fetch(url)).ok;
+  } catch {
+    return false; // Nobody listens yet.
+  }
 }
 
 function command(...args) {
