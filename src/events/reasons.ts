@@ -84,6 +84,7 @@ export const REASONS = {
     'Its session stays in the tier {tier}, which rule {rule} still allows[; {asked} was asked for].',
   'tier-stands-in':
     'The tier {tier} stands in for {wanted}[, by rule {rule}], which was {passed} at a load of {load}[; {asked} was asked for].',
+  'next-tier': 'The tier {from} did not answer it[, as {for}]: another one is asked.',
   'no-tier': 'No endpoint of any of {tiers} tiers can be used now.',
   moved:
     'Its session had been answered by {from}[ ({fromTier})] and moved to {to}[ ({toTier})]: {reason}[, by {setting}].',

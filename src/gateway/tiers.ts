@@ -69,6 +69,14 @@ export function nextTier(path: Path, x: Exchange): boolean {
   const now = path.deps.clock.mono();
   const others = viewsOf(x, targetsOfAll(path, x), now).filter(({ tier }) => !tiering.left.includes(tier));
   if (now >= x.deadlineAt || !others.some(({ usable }) => usable)) return false;
+  const cause = x.shedFor ?? x.failure?.code;
+  path.step(
+    x,
+    'plan',
+    'next-tier',
+    { from: tiering.tier, ...(cause === undefined ? {} : { for: cause }) },
+    tiering.setting,
+  );
   path.plan(x, x.attemptsOfRung > 0);
   return true;
 }

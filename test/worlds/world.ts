@@ -63,6 +63,8 @@ export function planWorld(seed: number): WorldPlan {
   // Drawn apart, so that worlds without any stay what they were.
   const piped = new Dice(seed ^ 0x9199);
   const pipelines = piped.chance(0.3) ? { search: makePipeline(piped, Object.keys(routes)) } : {};
+  const tiered = new Dice(seed ^ 0x7135);
+  if (tiered.chance(0.25)) addTiers(tiered, backends, routes, tenants);
   const written = {
     gateway: makeGateway(dice),
     backends,
@@ -181,6 +183,37 @@ function makeRoutes(dice: Dice, backends: readonly string[], crowded: boolean): 
     return [`r${index}`, route] as const;
   });
   return Object.fromEntries(made);
+}
+
+/** Every backend stands in a tier, and most routes have rules for them. */
+function addTiers(
+  dice: Dice,
+  backends: Record<string, Part>,
+  routes: Record<string, Part>,
+  tenants: Record<string, Part> | undefined,
+): void {
+  const names = ['edge', 'mid', 'large'];
+  for (const backend of Object.values(backends)) {
+    backend['tier'] = dice.one(names);
+    if (dice.chance(0.7)) backend['price'] = { in: dice.whole(1, 9), out: dice.whole(1, 9) };
+    if (dice.chance(0.2)) backend['context'] = { window: dice.scale(100, 5000) };
+  }
+  for (const tenant of Object.values(tenants ?? {})) if (dice.chance(0.3)) tenant['tier'] = dice.one(names);
+  for (const route of Object.values(routes)) {
+    if (dice.chance(0.2)) continue;
+    route['tiers'] = dice.list(1, 4, () => {
+      const when: Part = {};
+      if (dice.chance(0.3)) when['priority'] = [dice.one(priorities), dice.one(priorities)];
+      if (dice.chance(0.3)) when['promptTokensMax'] = dice.scale(10, 3000);
+      if (dice.chance(0.2)) when['promptTokensMin'] = dice.scale(10, 3000);
+      if (dice.chance(0.3)) when['load'] = { [dice.one(names)]: dice.one([0.2, 0.8, 1.5]) };
+      return {
+        tier: dice.one([...names, 'asked', 'cheapest']),
+        when,
+        waitMax: dice.one(['0ms', '0ms', '500ms', '1h']),
+      };
+    });
+  }
 }
 
 function makePipeline(dice: Dice, routes: readonly string[]): Part {

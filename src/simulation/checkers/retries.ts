@@ -5,10 +5,16 @@ import type { RequestRecord } from '../../events/contracts.ts';
 const RESERVE = 10;
 const EARNED_PER_SECOND = 1;
 /**
- * Steps after which an engine is asked once more without it being a retry: down the ladder, a fenced endpoint on trial, work
- * that was lost with its engine.
+ * Steps after which an engine is asked once more without it being a retry: down the ladder, in another tier, a fenced endpoint
+ * on trial, work that was lost with its engine.
  */
-const AFRESH: ReadonlySet<string> = new Set(['other-backend', 'shorter-answer', 'trial', 'connection-lost']);
+const AFRESH: ReadonlySet<string> = new Set([
+  'other-backend',
+  'shorter-answer',
+  'next-tier',
+  'trial',
+  'connection-lost',
+]);
 
 /**
  * Retries stay within the budget of their route. `sent` is how many requests reached engines: beyond those that came there
