@@ -10,6 +10,11 @@ const EVENTS_MAX = 100;
 /** Attempts as such; how one failed is a step of its own. */
 const WENT_OUT = new Set(['sent', 'sent-on-fresh-connection', 'trial']);
 
+const hasFailed = ({ what, code }: Step): boolean => what === 'attempt' && !WENT_OUT.has(code);
+
+/** Where a session moved: that it did, and what chose where it goes. */
+const MOVES = /^(moved$|tier-choice@|target-by-weight@)/;
+
 /** Values of one change that are told one by one. */
 const CHANGES_MAX = 50;
 
@@ -105,7 +110,10 @@ export class Chain {
     }
   }
 
-  /** The request as a whole, then its decisions: all of them for one that was asked for, else those that failed. */
+  /**
+   * The request as a whole, then its decisions: all of them for one that was asked for, else attempts that failed, and what
+   * moved its session.
+   */
   async #tellRequest(event: LedgerEvent, record: RequestRecord, isRoot: boolean): Promise<Draft> {
     const { steps, wallMs, snapshotEvent: _event, ...figures } = record;
     const { id, ...rest } = figures;
@@ -118,8 +126,9 @@ export class Chain {
       event.causes,
     );
     let after = whole;
+    const moved = steps.some(({ code }) => code === 'moved');
     for (const step of steps.toReversed()) {
-      if (!isRoot && (step.what !== 'attempt' || WENT_OUT.has(step.code))) continue;
+      if (!isRoot && !hasFailed(step) && !(moved && MOVES.test(step.policy ?? step.code))) continue;
       const draft = await this.#tellDecision(
         record,
         step,

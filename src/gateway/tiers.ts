@@ -33,7 +33,7 @@ export function chooseTier(path: Path, x: Exchange): void {
   const tiering = tieringOf(x);
   const targets = targetsOfAll(path, x).filter(({ name }) => !tiering.unfit.includes(name));
   const { rules, loads } = x.route!.tiers!;
-  const tiers = viewsOf(x, targets, now);
+  const tiers = viewsOf(path, x, targets, now);
   if (tiers.length === 0) return;
   const place = sessionPlace(path.deps.world, x);
   const input = {
@@ -67,7 +67,9 @@ export function nextTier(path: Path, x: Exchange): boolean {
   if (!tiering || tiering.tier === undefined || !isAtTargets(x)) return false;
   tiering.left.push(tiering.tier);
   const now = path.deps.clock.mono();
-  const others = viewsOf(x, targetsOfAll(path, x), now).filter(({ tier }) => !tiering.left.includes(tier));
+  const others = viewsOf(path, x, targetsOfAll(path, x), now).filter(
+    ({ tier }) => !tiering.left.includes(tier),
+  );
   if (now >= x.deadlineAt || !others.some(({ usable }) => usable)) return false;
   const cause = x.shedFor ?? x.failure?.code;
   path.step(
@@ -118,7 +120,8 @@ function tierOf({ backend }: Target): string {
   return backend.settings.tier ?? '';
 }
 
-function viewsOf(x: Exchange, targets: readonly Target[], now: number): TierView[] {
+function viewsOf(path: Path, x: Exchange, targets: readonly Target[], now: number): TierView[] {
+  const workers = path.deps.world.snapshot?.settings.gateway.workers ?? 1;
   const names: string[] = [];
   for (const target of targets) if (!names.includes(tierOf(target))) names.push(tierOf(target));
   return names.map((tier) =>
@@ -126,12 +129,19 @@ function viewsOf(x: Exchange, targets: readonly Target[], now: number): TierView
       x,
       tier,
       targets.filter((target) => tierOf(target) === tier),
+      workers,
       now,
     ),
   );
 }
 
-function viewOf(x: Exchange, tier: string, targets: readonly Target[], now: number): TierView {
+function viewOf(
+  x: Exchange,
+  tier: string,
+  targets: readonly Target[],
+  workers: number,
+  now: number,
+): TierView {
   const mayWait = x.route!.tiers!.rules.some((rule) => rule.waitMax > 0);
   let used = 0;
   let places = 0;
@@ -144,16 +154,18 @@ function viewOf(x: Exchange, tier: string, targets: readonly Target[], now: numb
     let here = false;
     let running = 0;
     let taken = 0;
+    let awaited = false;
     for (const endpoint of endpoints) {
       if (endpoint.waitMs(now) > 0 || x.tried.includes(endpoint)) continue;
       here = true;
       taken += endpoint.inflight;
       running += endpoint.tokensInFlight;
-      places += endpoint.limit;
+      places += endpoint.limitOfShare(settings.limits.concurrency, workers);
+      awaited ||= workers > 1 && endpoint.mayGetUnit(now);
     }
     usable ||= here;
     used += taken;
-    const roomy = here && line.length === 0 && isRoomFor(x, backend, now);
+    const roomy = here && (awaited || (line.length === 0 && isRoomFor(x, backend, now)));
     room ||= roomy;
     if (mayWait && here && !roomy) {
       const ms = line.drain.waitMs(line.ahead(x, taken, running), now);

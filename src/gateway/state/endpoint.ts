@@ -17,6 +17,9 @@ const FIRST_TOKENS = 20;
 /** Of a cap, what others can have when the last places are kept for somebody. */
 const KEPT_AT_MOST = 0.85;
 
+/** How soon a unit comes that control has, milliseconds; and how long after it was lacked that is hoped for again. */
+const UNIT_WITHIN_MS = 50;
+const LACK_FORGOTTEN_MS = 2_000;
 /** How often the limit doubles while it is not known how long answers take. */
 const GROW_EVERY_MS = 500;
 
@@ -34,6 +37,8 @@ export class Endpoint {
   /** What the transport was opened with, so that a change is seen. */
   opened: string;
   readonly breaker: Breaker;
+  /** Whether a unit was asked for in vain; since when it is lacked then, and when that was last seen. */
+  readonly #lack = { asked: false, sinceAt: undefined as number | undefined, seenAt: 0 };
   readonly #leases: Leases;
   /** Times of late, milliseconds: of streams to their first token, of other answers to their end, made comparable. */
   readonly speed = { firstToken: new PeakEwma(), whole: new PeakEwma() };
@@ -107,10 +112,30 @@ export class Endpoint {
     return this.#adaptive ? Math.min(held, Math.max(this.inflight, this.#adaptive.requests)) : held;
   }
 
+  /** The limit that it would have here, were the cap of `total` shared evenly among the workers or better. */
+  limitOfShare(total: number, workers: number): number {
+    const share = Math.max(this.#leases.held(this.key), Math.ceil(total / workers));
+    return this.#adaptive ? Math.min(share, Math.max(this.inflight, this.#adaptive.requests)) : share;
+  }
+
   get hasRoom(): boolean {
     const { inflight } = this;
     if (inflight >= this.#leases.held(this.key)) return false;
     return this.#fits(inflight);
+  }
+
+  /**
+   * Whether a unit that it lacks may be had: nobody has asked for one yet, as the first that waits does, or only just now. One
+   * that another worker does not use is there at once.
+   */
+  mayGetUnit(now: number): boolean {
+    if (!this.lacksUnit) return false;
+    const lack = this.#lack;
+    if (!lack.asked || now - lack.seenAt > LACK_FORGOTTEN_MS) lack.sinceAt = undefined;
+    lack.seenAt = now;
+    if (!lack.asked) return true;
+    lack.sinceAt ??= now;
+    return now - lack.sinceAt < UNIT_WITHIN_MS;
   }
 
   /** It could take one more, had this worker a unit of its cap for it. */
@@ -128,7 +153,9 @@ export class Endpoint {
       this.#growWithTime();
       return false;
     }
-    if (!this.#leases.take(this.key, waiting)) return false;
+    const taken = this.#leases.take(this.key, waiting);
+    if (taken === this.#lack.asked) this.#lack.asked = !taken;
+    if (!taken) return false;
     this.tokensInFlight += tokens;
     this.#awaiting++;
     this.#adaptive?.took(tokens);
