@@ -12,6 +12,7 @@ import type { Cost } from './cost.ts';
 import type { Attempt } from './dispatch/attempt.ts';
 import type { Hedge } from './dispatch/hedge.ts';
 import type { Reservation } from './quota/reservation.ts';
+import type { SessionMove } from './record/session-moves.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route, Target } from './state/world.ts';
 import type { Tiering } from './tiers.ts';
@@ -54,6 +55,8 @@ export class Exchange implements Bagged {
   placeKey: string | undefined;
   /** What answered the turn before, where turns are kept. */
   last: { backend: string; model: string } | undefined;
+  /** How its session moved with it; set when it is over. */
+  move: SessionMove | undefined;
   /** The tier that it or its tenant asks for, where its route has tiers. */
   askedTier: string | undefined;
   tiering: Tiering | undefined;

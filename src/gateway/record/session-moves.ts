@@ -63,6 +63,7 @@ export class SessionMoves {
       });
     }
     if (!move) return;
+    x.move = move;
     const figures = { ...move };
     x.steps.push({ at: clock.mono() - x.startedAt, what: 'answer', code: 'moved', figures });
     if (!x.stateful) this.#tell(x, move); // a turn that is kept tells it once it is
@@ -101,15 +102,15 @@ export class SessionMoves {
 
 /** How its session moved with this request, as far as it is known where it was before. */
 export function sessionMove(world: World, x: Exchange, now: number): SessionMove | undefined {
+  if (x.move) return x.move;
   const before = sessionPlace(world, x);
   return before && x.backend && x.attempt ? moveFrom(before, world, x, now) : undefined;
 }
 
-/** By an engine, now. */
-function isAnswered(x: Exchange): boolean {
-  return (
-    (x.outcome === 'ok' || x.outcome === 'degraded') && x.backend !== undefined && x.attempt !== undefined
-  );
+/** By an engine, now; in part as well. */
+function isAnswered({ outcome, committed, backend, attempt }: Exchange): boolean {
+  const answered = outcome === 'ok' || outcome === 'degraded' || committed;
+  return answered && backend !== undefined && attempt !== undefined;
 }
 
 function moveFrom(before: SessionPlace, world: World, x: Exchange, now: number): SessionMove | undefined {
