@@ -46,14 +46,18 @@ export function jsonLines(lines: readonly unknown[]): string {
 }
 
 /** Uploads the lines, and makes a batch of them. */
-export async function startBatch(openai: OpenAI, text: string | Buffer): Promise<OpenAI.Batch> {
+export async function startBatch(
+  openai: OpenAI,
+  text: string | Buffer,
+  endpoint: OpenAI.BatchCreateParams['endpoint'] = '/v1/chat/completions',
+): Promise<OpenAI.Batch> {
   const file = await openai.files.create({
     purpose: 'batch',
     file: await toFile(Buffer.from(text), 'in.jsonl'),
   });
   return openai.batches.create({
     input_file_id: file.id,
-    endpoint: '/v1/chat/completions',
+    endpoint,
     completion_window: '24h',
   });
 }

@@ -83,6 +83,11 @@ describe('files and batches, by the package of OpenAI', () => {
       [7, 'model_not_found'],
     ]);
     await expect(startBatch(openai, '')).rejects.toBeInstanceOf(BadRequestError);
+    const twice = new Blob(['{"input_file_id":"a","input_file_id":"b"}'], { type: 'application/json' });
+    await expect(openai.post('/batches', { body: twice })).rejects.toMatchObject({
+      status: 400,
+      param: 'input_file_id',
+    });
     expect(engine.posts).toHaveLength(0);
   });
 
@@ -139,6 +144,20 @@ describe('what is waited out', () => {
     const batch = await batchEnd(openai, made.id);
     expect(batch).toMatchObject({ status: 'completed', request_counts: { completed: 60, failed: 0 } });
     expect(engine.peak).toBeLessThanOrEqual(3);
+  });
+
+  it('a conversation that several lines go on with, and each has its turn', async () => {
+    await using it = await batchWorld(answersAsked(20));
+    const { openai, engine } = it;
+    const { id: conversation } = await openai.conversations.create();
+    const url = '/v1/responses';
+    const turns = Array.from({ length: 6 }, (_, i) =>
+      batchLine(i, '', { url, body: { model: 'chat', input: `question ${i}`, conversation } }),
+    );
+    const made = await startBatch(openai, jsonLines(turns), url);
+    const batch = await batchEnd(openai, made.id);
+    expect(batch).toMatchObject({ status: 'completed', request_counts: { completed: 6, failed: 0 } });
+    expect(engine.posts.map((post) => post.json().messages.length)).toEqual([1, 3, 5, 7, 9, 11]);
   });
 
   it('a route that is removed is an error of its lines, and none of the batch', async () => {

@@ -4,8 +4,10 @@ import type { Exchange, InnerAsk, InnerSink, InnerTerms, Path } from '../../gate
 export interface LineAnswer {
   status: number;
   body: Buffer;
-  /** It was longer than one may be, and given up. */
-  tooLong: boolean;
+  /** Why it was given up: it was longer than one may be, or there was no room for it among the worker's buffers. */
+  givenUp: 'too-long' | 'no-room' | undefined;
+  /** Bytes of it that count among those buffers: to be given back. */
+  held: number;
 }
 
 /** What one answer may have. */
@@ -15,10 +17,11 @@ export const ANSWER_BYTES_MAX = 64 * 2 ** 20;
 export class LineAsk implements InnerSink {
   readonly terms: InnerTerms;
   readonly #ask: InnerAsk;
+  readonly #buffers: Path['deps']['buffers'];
   #status = 0;
   #pieces: Buffer[] = [];
   #bytes = 0;
-  #tooLong = false;
+  #givenUp: LineAnswer['givenUp'];
 
   /** `onOver` may be called before this returns. */
   constructor(
@@ -26,6 +29,7 @@ export class LineAsk implements InnerSink {
     { endpoint, body, tenant }: { endpoint: string; body: Buffer; tenant: string },
     onOver: (x: Exchange, answer: LineAnswer) => void,
   ) {
+    this.#buffers = path.deps.buffers;
     this.terms = {
       tenant,
       charged: 'request',
@@ -37,7 +41,8 @@ export class LineAsk implements InnerSink {
         onOver(x, {
           status: this.#status,
           body: Buffer.concat(this.#pieces),
-          tooLong: this.#tooLong,
+          givenUp: this.#givenUp,
+          held: this.#bytes,
         }),
     };
     this.#ask = path.ask({ target: endpoint, body, terms: this.terms }, this);
@@ -58,16 +63,21 @@ export class LineAsk implements InnerSink {
   }
 
   piece(bytes: Buffer | string): boolean {
-    if (this.#tooLong) return true;
+    if (this.#givenUp) return true;
     const piece = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
-    this.#bytes += piece.length;
-    this.#pieces.push(piece);
-    if (this.#bytes > ANSWER_BYTES_MAX) {
-      this.#tooLong = true;
-      this.#pieces = [];
-      this.leave();
+    if (this.#bytes + piece.length > ANSWER_BYTES_MAX) this.#giveUp('too-long');
+    else if (!this.#buffers.take(piece.length)) this.#giveUp('no-room');
+    else {
+      this.#bytes += piece.length;
+      this.#pieces.push(piece);
     }
     return true;
+  }
+
+  #giveUp(why: LineAnswer['givenUp']): void {
+    this.#givenUp = why;
+    this.#pieces = [];
+    this.leave();
   }
 
   end(): void {}

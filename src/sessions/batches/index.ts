@@ -14,6 +14,7 @@ import {
   wrongMethod,
 } from '../answers.ts';
 import type { FileStore } from '../files/store/index.ts';
+import { Refused } from '../refused.ts';
 import { batchObject } from './objects.ts';
 import { readBatchRequest } from './request.ts';
 import type { BatchRunner } from './runner.ts';
@@ -56,7 +57,9 @@ export class Batches {
   }
 
   take(path: Path, x: Exchange): void {
-    this.#answer(path, x).catch((error: unknown) => path.refuse(x, unstorable(error)));
+    this.#answer(path, x).catch((error: unknown) => {
+      path.refuse(x, error instanceof Refused ? error.failure : unstorable(error));
+    });
   }
 
   async #answer(path: Path, x: Exchange): Promise<void> {
@@ -79,12 +82,7 @@ export class Batches {
   }
 
   async #create(path: Path, x: Exchange): Promise<void> {
-    const request = readBatchRequest(x.caller.body);
-    if ('code' in request) {
-      path.refuse(x, request);
-      return;
-    }
-    const { windowMs, ...asked } = request;
+    const { windowMs, ...asked } = readBatchRequest(x.caller.body);
     const createdMs = this.#clock.wall();
     const id = this.#newId(createdMs);
     const batch = await this.#store.call('addBatch', {
@@ -92,7 +90,7 @@ export class Batches {
       tenantOpenMax: TENANT_OPEN_MAX,
     });
     if (typeof batch === 'string') {
-      path.refuse(x, whyNot(batch, request.inputFile));
+      path.refuse(x, whyNot(batch, asked.inputFile));
       return;
     }
     this.#runner.tell('batch-created', batch);

@@ -206,7 +206,7 @@ class LineLoop {
       over = true;
       if (ask) this.#flying.delete(ask);
       path.deps.buffers.give(next.length);
-      this.#over(next, read, pace, x, answer);
+      void this.#over(next, read, pace, x, answer).then(() => path.deps.buffers.give(answer.held));
     });
     if (!over) this.#flying.add(ask);
   }
@@ -222,38 +222,45 @@ class LineLoop {
     return bytes;
   }
 
-  #over(next: Pending, read: LineRequest, pace: Pace, x: Exchange, answer: LineAnswer): void {
-    const { clock, path } = this.#run.deps;
-    const { batchLines } = path.deps.metrics;
+  /** Resolves when nothing of the answer is needed any more. */
+  async #over(next: Pending, read: LineRequest, pace: Pace, x: Exchange, answer: LineAnswer): Promise<void> {
+    const { clock } = this.#run.deps;
     const now = clock.mono();
     const verdict = verdictOf(x);
-    if (answer.tooLong) {
+    if (answer.givenUp === 'too-long') {
       pace.left();
-      this.#result(next.line, true, unansweredText(`batch_${x.id}`, read.customId, TOO_LONG));
+      await this.#result(next.line, true, unansweredText(`batch_${x.id}`, read.customId, TOO_LONG));
       return;
     }
     if (verdict.kind === 'left') {
       pace.left();
+      if (answer.givenUp === 'no-room') this.#later(next, now + this.#ownPauseMs(next));
       this.#landed();
       return;
     }
     if (verdict.kind === 'later') {
       const ms = pace.refused(verdict.why, verdict.afterMs, now, this.#run.deps.random);
       if (!verdict.itsOwn || !this.#isItsOwn(next, x, now)) {
-        batchLines.of('again').add();
-        next.from = now + (verdict.why === 'failed' ? Math.max(ms, this.#ownPauseMs(next)) : ms);
-        this.#again.push(next);
+        const pausesAlone = verdict.why === 'failed' || verdict.why === 'held';
+        this.#later(next, now + (pausesAlone ? Math.max(ms, this.#ownPauseMs(next)) : ms));
         this.#landed();
         return;
       }
     } else pace.answered(x.waitedMs, Math.max(1, now - x.startedAt - x.waitedMs), now);
     this.#answered++;
-    this.#result(next.line, verdict.kind !== 'answered', answeredText(x.id, read.customId, answer));
+    await this.#result(next.line, verdict.kind !== 'answered', answeredText(x.id, read.customId, answer));
   }
 
-  #result(line: number, failed: boolean, text: string): void {
+  #later(next: Pending, from: number): void {
+    this.#run.deps.path.deps.metrics.batchLines.of('again').add();
+    next.from = from;
+    this.#again.push(next);
+  }
+
+  async #result(line: number, failed: boolean, text: string): Promise<void> {
     this.#run.deps.path.deps.metrics.batchLines.of(failed ? 'failed' : 'answered').add();
-    void this.#keep({ line, failed, text }).then(() => this.#landed());
+    await this.#keep({ line, failed, text });
+    this.#landed();
   }
 
   /** Longer than the others of its model pause for it: they have their turn before it comes again. */

@@ -76,6 +76,13 @@ describe('Pace', () => {
     expect(pace.hasRoom(1)).toBe(true);
   });
 
+  it('goes on with others as before, where one finds in use what it goes on from', () => {
+    const pace = new Pace();
+    for (let i = 0; i < 4; i++) pace.begin();
+    for (let i = 0; i < 4; i++) expect(pace.refused('held', undefined, 0, random)).toBe(0);
+    expect([pace.limit, pace.pausedUntil, pace.inflight]).toEqual([4, 0, 0]);
+  });
+
   it('halves once for all that were refused together', () => {
     const pace = new Pace();
     for (let i = 0; i < 4; i++) pace.begin();
@@ -97,7 +104,7 @@ describe('Pace', () => {
 
   it('never has more on their way than the bound, and always lets one go on in the end', () => {
     const step = fc.record({
-      what: fc.constantFrom('begin', 'answered', 'left', 'slots', 'quota', 'overloaded', 'failed'),
+      what: fc.constantFrom('begin', 'answered', 'left', 'slots', 'quota', 'overloaded', 'failed', 'held'),
       ms: fc.nat(5000),
     });
     fc.assert(

@@ -13,8 +13,11 @@ const BACKOFF_MS_MAX = 30_000;
 /** For how long a limit on requests at once is not tried again, milliseconds. */
 const SLOTS_MS = 5_000;
 
-/** Why a line has to be asked once more. `crowded`: there was no place for it in time, while others have theirs. */
-export type Later = 'slots' | 'quota' | 'crowded' | 'overloaded' | 'failed';
+/**
+ * Why a line has to be asked once more. `crowded`: there was no place for it in time, while others have theirs; `held`: what it
+ * goes on from is in use, which says nothing about others.
+ */
+export type Later = 'slots' | 'quota' | 'crowded' | 'overloaded' | 'failed' | 'held';
 
 /**
  * How many lines are asked at one time, and when: as many as come back without waiting, so that others hardly feel them and
@@ -74,6 +77,7 @@ export class Pace {
   /** A line has to be asked once more, not before `afterMs` where somebody said so. Gives the milliseconds after which it is. */
   refused(why: Later, afterMs: number | undefined, now: number, random: Random): number {
     this.#inflight--;
+    if (why === 'held') return 0;
     const backoff = Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** this.#failures) * (0.5 + random.next() / 2);
     // Those that were told one time to come again do not all come in the same moment.
     const told = (afterMs ?? 0) * (1 + random.next() / 10);

@@ -23,6 +23,9 @@ const ITS_OWN = new Set([
 export function verdictOf({ outcome, failure, attempts, steps, shedFor }: Exchange): Verdict {
   if (outcome === 'aborted') return { kind: 'left' };
   if (outcome === 'ok' || outcome === 'degraded') return { kind: 'answered' };
+  // Its conversation is being written, mostly by another line of its batch: it is asked when that one may be done.
+  if (failure?.code === 'conflict' && failure.shouldRetry !== false)
+    return { kind: 'later', why: 'held', afterMs: undefined, itsOwn: false };
   // The engine's own word on the request, with its status.
   if (outcome === 'invalid' || !failure || ITS_OWN.has(failure.code)) return { kind: 'refused' };
   const afterMs = failure.retryAfterSeconds === undefined ? undefined : failure.retryAfterSeconds * 1000;
