@@ -49,6 +49,11 @@ export class KeptSessions {
     await this.#store.close();
   }
 
+  /** Armature's id of the request that was answered with that response; undefined where none is kept. */
+  async requestOf(response: string): Promise<string | undefined> {
+    return this.#isThere ? this.#store.requestOf({ response }) : undefined;
+  }
+
   /** What the management API shows and does of them. */
   get surface(): Pick<Surface, 'sessions' | 'session' | 'removeSession'> {
     return {

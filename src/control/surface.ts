@@ -32,6 +32,11 @@ export function surfaceOf(options: {
 }): Surface {
   const { control, ledger, keys, sessions, clock, file } = options;
   const extent = remembered(clock, EXTENT_MS, () => ledger.store.ledger.extent());
+  // Callers know a response by its own id, the ledger by that of its request.
+  const whyResponse = async (id: string) => {
+    const request = id.startsWith('resp_') ? await sessions.requestOf(id).catch(() => undefined) : undefined;
+    return request && why(ledger, request);
+  };
   return {
     ...listsOf(control),
     ...sessions.surface,
@@ -74,7 +79,7 @@ export function surfaceOf(options: {
     revokeKey: async (id, actor) => orThrow(await keys.revoke(id, actor)),
     events: (asked) => eventsOf(ledger, asked),
     why: async (id) => {
-      const found = await why(ledger, id);
+      const found = (await why(ledger, id)) ?? (await whyResponse(id));
       if (!found) throw new ApiFault(404, 'not_found', nothingKnown(id));
       return found;
     },

@@ -41,6 +41,8 @@ export interface SessionsStore {
   /** For operators, whatever the tenant: last changed first. */
   list(args: { limit: number; after?: string; tenant?: string }): Promise<SessionSummary[]>;
   show(args: { id: string }): Promise<SessionInFull | undefined>;
+  /** Id of the request that was answered with that response. */
+  requestOf(args: { response: string }): Promise<string | undefined>;
   remove(args: { id: string }): Promise<boolean>;
   /** One small step of retention: removes up to `limit` sessions; whether more may be due. */
   sweep(args: {

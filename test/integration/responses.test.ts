@@ -59,6 +59,7 @@ describe('responses by the official package, over two workers', () => {
     }
     const read = await openai.responses.retrieve(previous!);
     expect(read.output_text).toBe('answer:t9');
+    expect((await armature.why(previous!)).subject).toMatch(/^request:/);
     const items = await openai.responses.inputItems.list(previous!);
     expect(items.data).toMatchObject([{ type: 'message', role: 'user', content: [{ text: 't9' }] }]);
     await openai.responses.delete(previous!);

@@ -8,6 +8,7 @@ describe('what is asked wrongly', () => {
     ['no model', { model: undefined }, 'model'],
     ['no input', { input: undefined }, 'input'],
     ['an empty list', { input: [] }, 'input'],
+    ['thoughts alone', { input: [{ type: 'reasoning', summary: [] }], instructions: 'x' }, 'input'],
     ['a number', { input: 5 }, 'input'],
     ['a role that is none', { input: [{ role: 'tool', content: 'x' }] }, 'input[0].role'],
     ['an item of another kind', { input: [user, { type: 'computer_call' }] }, 'input[1].type'],

@@ -8,8 +8,11 @@ import { chatMessages } from './transcript.ts';
 export function chatBody(request: ResponseRequest, items: readonly Item[], route: Route | undefined): Buffer {
   const { passed, formats, tools, model, instructions, outputTokensMax, stream } = request;
   const messages = chatMessages(items, instructions);
-  if (messages.every(({ role }) => role === 'system') && items.length === 0)
-    throw new Refused("There is nothing to answer: 'input' is missing or empty.", 'input');
+  if (messages.length === (instructions === undefined ? 0 : 1))
+    throw new Refused(
+      "There is nothing to answer: 'input' is missing, or nothing that a model reads.",
+      'input',
+    );
   const chat: Json = { ...passed, model, messages, ...formats.chat, ...tools.chat };
   if (outputTokensMax !== undefined) chat[capOf(route)] = outputTokensMax;
   if (stream) {

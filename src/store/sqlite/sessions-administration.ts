@@ -48,6 +48,7 @@ export function sessionAdministration(database: Database) {
         })),
       };
     },
+    ...causes(database),
     remove({ id }: { id: string }): boolean {
       return database.run('DELETE FROM sessions WHERE id = ?', id) > 0;
     },
@@ -79,5 +80,15 @@ function summaryOf(row: Row): SessionSummary {
     turns: Number(row.turns),
     createdMs: Number(row.created_ms),
     updatedMs: Number(row.updated_ms),
+  };
+}
+
+/** What leads from a response to what the ledger has of it. */
+function causes(database: Database) {
+  return {
+    requestOf({ response }: { response: string }): string | undefined {
+      const row = database.get('SELECT request FROM responses WHERE id = ?', response);
+      return row && String(row.request);
+    },
   };
 }

@@ -381,7 +381,10 @@ const bodyOf = ({ body }: Row): string => String(body);
 
 const module = {
   migrations: sessionMigrations,
-  reads: ['response', 'inputItems', 'chain', 'itemsById', 'conversation', 'items', 'item', 'list', 'show'],
+  reads: [
+    ...['response', 'inputItems', 'chain', 'itemsById', 'conversation', 'items', 'item'],
+    ...['list', 'show', 'requestOf'],
+  ],
   operations,
 } satisfies ThreadModule;
 

@@ -48,6 +48,7 @@ const NAMES = {
   removeItem: true,
   list: true,
   show: true,
+  requestOf: true,
   remove: true,
   sweep: true,
 } satisfies Record<keyof Operations, true>;
