@@ -9,7 +9,7 @@ type Stages = PipelineSettings['stages'];
 type Stage = Stages[string];
 
 /** Names that a template has besides stages: no stage may be called so. */
-export const RESERVED = ['request', 'session', 'stages', 'item', 'loop'];
+export const RESERVED = ['request', 'session', 'stages', 'item', 'loop', 'namespace'];
 
 /** What can be read of the request and of its session. */
 const MEMBERS: Readonly<Record<string, readonly string[]>> = {

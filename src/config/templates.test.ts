@@ -1,6 +1,7 @@
+import { Template as Jinja } from '@huggingface/jinja';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { templateNames } from './templates.ts';
+import { FILTERS, templateNames } from './templates.ts';
 
 function names(template: string): string[] {
   const read = templateNames(template);
@@ -36,6 +37,37 @@ describe('what a template takes from outside', () => {
       const read = templateNames(broken);
       expect('cause' in read && read.cause).toMatch(/^[^\n]+$/);
     }
+  });
+
+  it('has only filters and tests that there are', () => {
+    const cause = (template: string) => {
+      const read = templateNames(template);
+      return 'cause' in read ? read.cause : undefined;
+    };
+    expect(cause('{{ a | lenght }}')).toBe('there is no filter "lenght", did you mean "length"?');
+    expect(cause('{% if b %}{{ a | trim | shorten(3) }}{% endif %}')).toBe('there is no filter "shorten"');
+    expect(cause('{% filter uper %}x{% endfilter %}')).toMatch('there is no filter "uper"');
+    expect(cause('{{ a is definde }}')).toBe('there is no test "definde", did you mean "defined"?');
+    expect(cause('{{ a is defined and b is not none }}{{ c | default("x") | tojson }}')).toBeUndefined();
+    expect(cause('{% if a %}x')).toMatch('it ends within a block');
+  });
+
+  it('knows the filters of the interpreter', () => {
+    const values = ["'a'", '1', '[1]', "[{'a': 1}]", "{'a': 1}", 'true', 'none_such'];
+    const args = ['', "('a')", "('a', 'b')", "(attribute='a')"];
+    const runs = (name: string) =>
+      values.some((value) =>
+        args.some((arg) => {
+          try {
+            new Jinja(`{{ ${value} | ${name}${arg} }}`).render();
+            return true;
+          } catch {
+            return false;
+          }
+        }),
+      );
+    for (const name of FILTERS) expect([name, runs(name)]).toEqual([name, true]);
+    expect(runs('shorten')).toBe(false);
   });
 
   it('is found, or not, for any text', () => {

@@ -1,4 +1,5 @@
-import { parse, tokenize } from '@huggingface/jinja';
+import { Environment, parse, tokenize } from '@huggingface/jinja';
+import { nearest } from './nearest.ts';
 
 /** What a template takes from outside. */
 export interface TemplateReads {
@@ -47,15 +48,81 @@ function readsOf(
 ): TemplateNames {
   try {
     const program = parse(tokenize(template));
-    const cause = wrong(program);
+    const cause = wrong(program) ?? unknownWord(program);
     if (cause !== undefined) return { cause };
     const free: Free = { names: new Set(), members: [] };
     collect(program, new Set(), free);
     const members = free.members.filter(([name]) => !BUILT_IN.has(name!));
     return { names: [...free.names].filter((name) => !BUILT_IN.has(name)), members };
   } catch (error) {
+    // The parser runs over the end where a block is not closed.
+    if (error instanceof TypeError) return { cause: 'it ends within a block: an {% end... %} is missing' };
     return { cause: String((error as Error).message).split('\n')[0]! };
   }
+}
+
+/** Filters that there are, for at least one type of value. */
+export const FILTERS: readonly string[] = [
+  'abs',
+  'bool',
+  'capitalize',
+  'default',
+  'dictsort',
+  'first',
+  'float',
+  'get',
+  'indent',
+  'int',
+  'items',
+  'join',
+  'keys',
+  'last',
+  'length',
+  'list',
+  'lower',
+  'map',
+  'rejectattr',
+  'replace',
+  'reverse',
+  'safe',
+  'selectattr',
+  'sort',
+  'string',
+  'title',
+  'tojson',
+  'trim',
+  'unique',
+  'upper',
+  'values',
+];
+const TESTS: readonly string[] = [...new Environment().tests.keys()];
+
+/** A filter or a test that there is not; undefined where there is none. */
+function unknownWord(node: unknown): string | undefined {
+  if (typeof node !== 'object' || node === null) return undefined;
+  const { type, filter, test } = node as { type?: unknown; filter?: Node; test?: Node };
+  if ((type === 'FilterExpression' || type === 'FilterStatement') && filter) {
+    const named = filter.type === 'CallExpression' ? (filter['callee'] as Node) : filter;
+    const cause = unknown('filter', named, FILTERS);
+    if (cause !== undefined) return cause;
+  }
+  if (type === 'TestExpression' && test) {
+    const cause = unknown('test', test, TESTS);
+    if (cause !== undefined) return cause;
+  }
+  const parts = node instanceof Map ? [...node.entries()] : Object.values(node);
+  for (const part of parts) {
+    const cause = unknownWord(part);
+    if (cause !== undefined) return cause;
+  }
+  return undefined;
+}
+
+function unknown(what: string, { value }: Node, known: readonly string[]): string | undefined {
+  const name = String(value);
+  if (known.includes(name)) return undefined;
+  const like = nearest(name, known);
+  return `there is no ${what} "${name}"${like ? `, did you mean "${like}"?` : ''}`;
 }
 
 interface Free {

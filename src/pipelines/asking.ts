@@ -100,7 +100,7 @@ export class Asking {
       const streams = taker !== undefined;
       ask = stage.kind!.ask(stage.settings, route, filling, streams, host.extrasOf(stage, streams));
     } catch (error) {
-      this.#fail(notFilled(stage.name, error as Error));
+      this.#fail(notFilled(error as Error));
       return;
     }
     if ('value' in ask) {
@@ -146,10 +146,10 @@ function outOfTime(ms: number): Failure {
 }
 
 /** What of the configuration, or of what earlier stages said, could not be made a request. */
-export function notFilled(stage: string, error: Error): Failure {
+export function notFilled(error: Error): Failure {
   return {
     code: error instanceof StageFault && error.isCallers ? 'invalid_request' : 'backend_error',
-    message: `What the stage '${stage}' asks could not be put together: ${error.message.slice(0, 300)}`,
+    message: `What it asks could not be put together: ${error.message.slice(0, 300)}`,
     phase: 'before-queue',
     shouldRetry: false,
   };

@@ -1,5 +1,5 @@
 import type { Filling, StageValue } from './kinds/contracts.ts';
-import type { PipelinePlan } from './plan.ts';
+import type { PipelinePlan, PlannedStage } from './plan.ts';
 import type { TemplateScope } from './templates.ts';
 
 /** What the templates of one request's stages stand for. Nothing of it is ever read as a template. */
@@ -16,25 +16,48 @@ export class RequestScope implements TemplateScope {
 
   get(name: string): unknown {
     if (name === 'request') return this.#request;
-    if (name === 'session') return this.#session;
-    return name === 'stages' ? this.stages : this.stages[name]?.text;
+    return name === 'session' ? this.#session : this.stages[name]?.text;
+  }
+
+  /** The stages that `stage` comes after; all of them have ended when it begins. */
+  seenBy({ sees }: PlannedStage): Readonly<Record<string, StageValue>> {
+    const seen: Record<string, StageValue> = Object.create(null);
+    for (const name of sees) {
+      const value = this.stages[name];
+      if (value) seen[name] = value;
+    }
+    return seen;
   }
 }
 
-/** What one stage is filled with; `more` are names that only it has, such as `item`. */
+/**
+ * What one stage is filled with; `more` are names that only it has, such as `item`. Of the others it sees those that it comes
+ * after, whoever else may have ended by then.
+ */
 export class StageFilling implements Filling, TemplateScope {
   readonly #plan: PipelinePlan;
   readonly #scope: RequestScope;
+  readonly #stage: PlannedStage;
   readonly #more: Readonly<Record<string, unknown>> | undefined;
+  #stages: Readonly<Record<string, StageValue>> | undefined;
 
-  constructor(plan: PipelinePlan, scope: RequestScope, more?: Readonly<Record<string, unknown>>) {
+  constructor(
+    plan: PipelinePlan,
+    scope: RequestScope,
+    stage: PlannedStage,
+    more?: Readonly<Record<string, unknown>>,
+  ) {
     this.#plan = plan;
     this.#scope = scope;
+    this.#stage = stage;
     this.#more = more;
   }
 
   get(name: string): unknown {
-    return this.#more && Object.hasOwn(this.#more, name) ? this.#more[name] : this.#scope.get(name);
+    if (this.#more && Object.hasOwn(this.#more, name)) return this.#more[name];
+    if (name !== 'stages') return this.#scope.get(name);
+    this.#stages ??= this.#scope.seenBy(this.#stage);
+    return this.#stages;
   }
 
   text(template: string): string {
@@ -60,6 +83,6 @@ export class StageFilling implements Filling, TemplateScope {
 
   /** The same with further names. */
   with(more: Readonly<Record<string, unknown>>): StageFilling {
-    return new StageFilling(this.#plan, this.#scope, more);
+    return new StageFilling(this.#plan, this.#scope, this.#stage, more);
   }
 }

@@ -1,5 +1,5 @@
 import type { PipelineSettings } from '../config/schema/index.ts';
-import { membersOf, type StageMember } from '../config/stage-order.ts';
+import { allBefore, membersOf, type StageMember } from '../config/stage-order.ts';
 import type { Spread } from '../telemetry/tally.ts';
 import { Expression } from './flow/expressions.ts';
 import type { StageKind, StageSettings } from './kinds/contracts.ts';
@@ -19,6 +19,8 @@ export interface PlannedStage {
   /** Stages that come right after it, and how many it comes right after. */
   next: PlannedStage[];
   before: number;
+  /** Those that it comes after, directly or through others. */
+  sees: ReadonlySet<string>;
   isLast: boolean;
   /** What it says may be the answer: it is the last one, or one of those that the last one takes the first of. */
   answers: boolean;
@@ -63,6 +65,7 @@ export function planPipeline(
       gives: membersOf(stageName, settings.stages),
       next: [],
       before: before.length,
+      sees: allBefore(stageName, settings.stages),
       isLast: false,
       answers: false,
       times: timesOf(stageName),

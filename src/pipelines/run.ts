@@ -26,7 +26,6 @@ export class PipelineRun implements StageHost {
   readonly path: Path;
   readonly x: Exchange;
   readonly routes: ReadonlyMap<string, Route>;
-  readonly filling: StageFilling;
   readonly classVectors: ClassVectors;
   readonly #plan: PipelinePlan;
   readonly #caller: CallerRequest;
@@ -71,7 +70,6 @@ export class PipelineRun implements StageHost {
       { text, messages, body, model: call.route, tenant: x.tenant, stream: call.stream },
       { id: session },
     );
-    this.filling = new StageFilling(plan, this.#scope);
     this.#framings = plan.stages.map((stage) => (stage.answers ? framingOf(call, stage) : undefined));
     this.#calls = plan.stages.map(() => undefined);
     this.#before = plan.stages.map(({ before }) => before);
@@ -88,6 +86,10 @@ export class PipelineRun implements StageHost {
       if (x.over) return;
       if (stage.before === 0) this.#begin(stage);
     }
+  }
+
+  fillingOf(stage: PlannedStage): StageFilling {
+    return new StageFilling(this.#plan, this.#scope, stage);
   }
 
   extrasOf(stage: PlannedStage, streams: boolean): Record<string, unknown> {

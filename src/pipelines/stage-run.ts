@@ -13,7 +13,8 @@ import type { CallEnd, StreamTaker } from './stage-call.ts';
 
 /** The pipeline that a stage is run for. */
 export interface StageHost extends AskHost {
-  filling: StageFilling;
+  /** What is known to it of the request, and of those that it comes after. */
+  fillingOf(stage: PlannedStage): StageFilling;
   /** Where the stage may pass its words on as they come. */
   takerOf(run: StageRun): StreamTaker | undefined;
   /** The stage is over. */
@@ -38,6 +39,7 @@ const GIVEN: StageEnd = { labels: [], call: undefined, bytes: 0 };
 export class StageRun {
   readonly stage: PlannedStage;
   readonly #host: StageHost;
+  readonly #filling: StageFilling;
   readonly #startedAt: number;
   readonly #dueAt: number;
   #asking: Asking | undefined;
@@ -50,6 +52,7 @@ export class StageRun {
   constructor(host: StageHost, stage: PlannedStage) {
     this.#host = host;
     this.stage = stage;
+    this.#filling = host.fillingOf(stage);
     this.#startedAt = host.path.deps.clock.mono();
     this.#dueAt = dueAt(stage, this.#startedAt, host.x.deadlineAt);
   }
@@ -66,10 +69,10 @@ export class StageRun {
 
   /** A condition that cannot be told, such as of a score that a stage did not give, does not hold. */
   #holds(when: string): boolean {
-    const { path, x, filling } = this.#host;
+    const { path, x } = this.#host;
     let cause: string | undefined;
     try {
-      if (filling.holds(when)) return true;
+      if (this.#filling.holds(when)) return true;
     } catch (error) {
       cause = (error as Error).message.slice(0, 200);
     }
@@ -80,9 +83,9 @@ export class StageRun {
 
   /** It asks nobody: what it gives is made of what others have found. */
   #compute(): void {
-    const { path, x, filling } = this.#host;
+    const { path, x } = this.#host;
     const { first } = this.stage.settings;
-    const of = (name: string) => filling.stage(name);
+    const of = (name: string) => this.#filling.stage(name);
     const value = compute(this.stage.settings, of);
     if (!value) {
       this.#failed(nothingFound(), undefined);
@@ -118,7 +121,7 @@ export class StageRun {
       host: this.#host,
       stage: this.stage,
       route,
-      filling: this.#host.filling,
+      filling: this.#filling,
       startedAt: this.#startedAt,
       dueAt: this.#dueAt,
       taker: this.#host.takerOf(this),
@@ -140,19 +143,18 @@ export class StageRun {
   }
 
   #askEach(each: string): void {
-    const { filling } = this.#host;
     let items: readonly StageItem[];
     try {
-      items = itemsOf(filling, each, 'each');
+      items = itemsOf(this.#filling, each, 'each');
     } catch (error) {
-      this.#failed(notFilled(this.stage.name, error as Error), undefined);
+      this.#failed(notFilled(error as Error), undefined);
       return;
     }
     this.#each = new EachRun({
       host: this.#host,
       stage: this.stage,
       items,
-      filling,
+      filling: this.#filling,
       startedAt: this.#startedAt,
       dueAt: this.#dueAt,
       mayStandIn: (failure) => this.#mayStandIn(failure),

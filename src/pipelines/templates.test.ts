@@ -32,6 +32,17 @@ describe('a template', () => {
     expect(filled('{% if a %}yes{% else %}no{% endif %}', { a: '' })).toBe('no');
   });
 
+  it('is given up where its loops are too long, or what it gives', () => {
+    const docs = Array.from({ length: 3000 }, (_, i) => ({ text: `d${i}` }));
+    const names = { request: { text: 'x'.repeat(1_000_000), body: { docs } } };
+    const each = (inner: string) => `{% for d in request.body.docs %}${inner}{% endfor %}`;
+    expect(filled(each('{{ loop.index }}{{ d.text }}'), names)).toMatch(/^1d0.*3000d2999$/);
+    expect(() => filled(each(each('x')), names)).toThrow('its loops are too long');
+    expect(() => filled(each(each('')), names)).toThrow('its loops are too long');
+    expect(() => filled(each(each('').replace(' %}', ' if d.none %}')), names)).toThrow('too long');
+    expect(() => filled(each('{{ request.text }}'), names)).toThrow(/characters|string length/);
+  });
+
   it('leaves nothing of a line that only has a tag, as chat templates do', () => {
     const template = '{% for d in request.body.docs %}\n  - {{ d.text }}\n{% endfor %}\nend\n';
     expect(filled(template, { request: { body: { docs: [{ text: 'a' }, { text: ' b ' }] } } })).toBe(

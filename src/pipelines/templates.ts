@@ -1,4 +1,5 @@
-import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
+import { Environment, parse, tokenize } from '@huggingface/jinja';
+import { BoundedInterpreter } from './interpreter.ts';
 
 /** What a template's names stand for. */
 export interface TemplateScope {
@@ -59,7 +60,7 @@ export class Template {
       if (at === this.#parts.length) return text;
     }
     const environment = environmentOf(scope, this.#uses);
-    return new Interpreter(environment).run(this.#program).toString();
+    return new BoundedInterpreter(environment).run(this.#program).toString();
   }
 }
 

@@ -107,6 +107,24 @@ describe('the order of stages', () => {
     await gateway.time.advance(600);
     expect(textOf(caller)).toBe('<<<a>><slow>>');
   });
+
+  it('says what a stage can see, even by a name that is only known then', async () => {
+    const named = '{{ stages[request.text].text }}{% for name in stages %}[{{ name }}]{% endfor %}';
+    const gateway = open(
+      {
+        one: { route: 'r1', input: 'quick' },
+        slow: { route: 'r2', input: 'slow' },
+        b: { route: 'r3', after: ['slow'], input: named },
+        end: { route: 'r4', after: ['one', 'b'], input: '{{ b }}' },
+      },
+      [echo(), echo(100), echo(), echo()],
+    );
+    const hidden = gateway.chat({ model: 'search', messages: user('one') });
+    const seen = gateway.chat({ model: 'search', messages: user('slow') });
+    await gateway.time.advance(200);
+    expect(textOf(hidden)).toBe('<<[slow]>>');
+    expect(textOf(seen)).toBe('<<<slow>[slow]>>');
+  });
 });
 
 describe('time', () => {

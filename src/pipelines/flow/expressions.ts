@@ -1,15 +1,9 @@
-import { Interpreter, parse, tokenize } from '@huggingface/jinja';
+import { parse, tokenize } from '@huggingface/jinja';
 import { expressionNames } from '../../config/templates.ts';
+import { BoundedInterpreter, type RuntimeValue } from '../interpreter.ts';
 import { environmentOf, type TemplateScope, usesOf, type Wanted } from '../templates.ts';
 
 type Program = ReturnType<typeof parse>;
-
-/** What the interpreter gives, of any type. */
-interface RuntimeValue {
-  type: string;
-  value: unknown;
-  __bool__(): { value: boolean };
-}
 
 /** How deep lists in lists may go. */
 const DEPTH_MAX = 32;
@@ -43,7 +37,7 @@ export class Expression {
 
   #run(scope: TemplateScope): RuntimeValue {
     const environment = environmentOf(scope, this.#uses);
-    return new Interpreter(environment).evaluate(this.#statement, environment) as unknown as RuntimeValue;
+    return new BoundedInterpreter(environment).evaluate(this.#statement, environment);
   }
 }
 
