@@ -24,6 +24,8 @@ export interface OfferSettings {
   connections: number;
   /** Streamed answers; else whole ones. */
   streamed: boolean;
+  /** What is asked. Default: prompts of random words. */
+  compose?: (intended: Intended) => LoadRequest;
 }
 
 /** What became of one kind of traffic. */
@@ -36,6 +38,10 @@ export interface Result {
   late: number;
   /** Answers of a rung, labelled so. */
   degraded: number;
+  /** Those of them that came after the deadline. */
+  degradedLate: number;
+  /** How often each label was seen. */
+  labels: Record<string, number>;
   /** 429 and 503. */
   refused: number;
   /** 504. */
@@ -47,6 +53,8 @@ export interface Result {
   failures: Record<string, number>;
   /** Milliseconds from sending. */
   total: { p50: number; p99: number };
+  /** Of full and labelled answers together, to their ends. */
+  answer: { p50: number; p99: number; max: number };
   firstToken: { p50: number; p99: number };
   refusal: { p50: number; p99: number };
   /** Good answers and offers in each second. */
@@ -71,6 +79,7 @@ class Offer {
   readonly #sender: Sender;
   readonly #compose: (intended: Intended) => LoadRequest;
   readonly #total = new Durations();
+  readonly #answer = new Durations();
   readonly #firstToken = new Durations();
   readonly #refusal = new Durations();
   readonly #counts = {
@@ -78,12 +87,14 @@ class Offer {
     good: 0,
     late: 0,
     degraded: 0,
+    degradedLate: 0,
     refused: 0,
     timedOut: 0,
     hung: 0,
     failed: 0,
   };
   readonly #failures: Record<string, number> = {};
+  readonly #labels: Record<string, number> = {};
   readonly #seconds: { offered: number; good: number }[] = [];
   readonly #begin = systemClock.mono();
   #next: IteratorResult<Intended>;
@@ -94,10 +105,9 @@ class Offer {
     const { origin, model, connections, streamed } = settings;
     this.#stream = stream;
     this.#settings = settings;
-    this.#compose = openaiRequests(
-      { base: '/v1', model, kind: 'chat', stream: streamed },
-      seededRandom(seed),
-    );
+    this.#compose =
+      settings.compose ??
+      openaiRequests({ base: '/v1', model, kind: 'chat', stream: streamed }, seededRandom(seed));
     this.#sender = openSender(origin, { connections, headers: stream.headers });
     this.#next = stream.schedule.next();
     this.result = new Promise((resolve) => {
@@ -164,9 +174,14 @@ class Offer {
     else if (failure !== undefined) {
       counts.failed++;
       this.#failures[failure] = (this.#failures[failure] ?? 0) + 1;
-    } else if (degraded !== undefined) counts.degraded++;
-    else {
+    } else if (degraded !== undefined) {
+      counts.degraded++;
+      this.#labels[degraded] = (this.#labels[degraded] ?? 0) + 1;
+      this.#answer.add(tookMs);
+      if ((first ?? tookMs) > this.#settings.deadlineMs) counts.degradedLate++;
+    } else {
       this.#total.add(tookMs);
+      this.#answer.add(tookMs);
       if (first !== undefined) this.#firstToken.add(first);
       if ((first ?? tookMs) <= this.#settings.deadlineMs) {
         counts.good++;
@@ -182,7 +197,9 @@ class Offer {
       name: this.#stream.name,
       ...this.#counts,
       failures: this.#failures,
+      labels: this.#labels,
       total: ends(this.#total),
+      answer: ends(this.#answer),
       firstToken: ends(this.#firstToken),
       refusal: ends(this.#refusal),
       seconds: this.#seconds,
@@ -191,9 +208,9 @@ class Offer {
 }
 
 /** The middle and the end of what was measured; 0 where nothing was. */
-function ends(durations: Durations): { p50: number; p99: number } {
-  const { p50 = 0, p99 = 0 } = durations.spread() ?? {};
-  return { p50, p99 };
+function ends(durations: Durations): { p50: number; p99: number; max: number } {
+  const { p50 = 0, p99 = 0, max = 0 } = durations.spread() ?? {};
+  return { p50, p99, max };
 }
 
 /** Two schedules of a run: the share `critical` of the arrivals, drawn at random, and the others. */
