@@ -43,6 +43,17 @@ describe('what is asked wrongly', () => {
       { input: [{ type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' }, user] },
       'input',
     ],
+    [
+      'two outputs of one call',
+      {
+        input: [
+          { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+          { type: 'function_call_output', call_id: 'c', output: 'x' },
+          { type: 'function_call_output', call_id: 'c', output: 'y' },
+        ],
+      },
+      'input',
+    ],
     ['two histories', { previous_response_id: 'resp_1', conversation: 'conv_1' }, 'previous_response_id'],
     ['a conversation that is none', { conversation: 7 }, 'conversation'],
     ['background', { background: true }, 'background'],

@@ -8,7 +8,8 @@ import { type Json, Refused } from '../refused.ts';
  */
 export function chatMessages(items: readonly Item[], instructions: string | undefined): Json[] {
   const messages: Json[] = instructions === undefined ? [] : [{ role: 'system', content: instructions }];
-  const calls = new Map<string, 'open' | 'answered'>();
+  // How many of a call's outputs are still to come, by its id: some engines give several calls of one answer the same.
+  const calls = new Map<string, number>();
   for (const item of items) {
     switch (item.type) {
       case 'message': {
@@ -28,15 +29,13 @@ export function chatMessages(items: readonly Item[], instructions: string | unde
           function: { name: item.name, arguments: item.arguments },
         };
         const last = messages.at(-1);
-        calls.set(item.call_id, 'open');
+        calls.set(item.call_id, (calls.get(item.call_id) ?? 0) + 1);
         if (last?.['role'] === 'assistant') ((last['tool_calls'] ??= []) as Json[]).push(call);
         else messages.push({ role: 'assistant', content: null, tool_calls: [call] });
         break;
       }
       case 'function_call_output':
-        if (!calls.has(item.call_id))
-          throw new Refused(`There is no call for the output with the call_id '${item.call_id}'.`, 'input');
-        calls.set(item.call_id, 'answered');
+        takeOutput(calls, item.call_id);
         messages.push({ role: 'tool', tool_call_id: item.call_id, content: outputOf(item.output) });
         break;
       case 'reasoning':
@@ -47,10 +46,17 @@ export function chatMessages(items: readonly Item[], instructions: string | unde
   return messages;
 }
 
-function refuseOpen(calls: Map<string, 'open' | 'answered'>): void {
-  for (const [id, state] of calls) {
-    if (state === 'open')
-      throw new Refused(`There is no output for the call with the call_id '${id}'.`, 'input');
+function takeOutput(calls: Map<string, number>, id: string): void {
+  const open = calls.get(id);
+  if (open === undefined)
+    throw new Refused(`There is no call for the output with the call_id '${id}'.`, 'input');
+  if (open === 0) throw new Refused(`The call with the call_id '${id}' has its output already.`, 'input');
+  calls.set(id, open - 1);
+}
+
+function refuseOpen(calls: Map<string, number>): void {
+  for (const [id, open] of calls) {
+    if (open > 0) throw new Refused(`There is no output for the call with the call_id '${id}'.`, 'input');
   }
   calls.clear();
 }
