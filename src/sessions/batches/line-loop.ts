@@ -21,7 +21,7 @@ const AGAIN_MAX = 1000;
 /** For how long there is no room for a line's bytes among the worker's buffers before it is looked for again, milliseconds. */
 const ROOM_MS = 100;
 /** How long lines that an engine works on may go on when the batch is cancelled. */
-const CANCEL_MS = 30_000;
+const CANCEL_MS = 10_000;
 /**
  * A line that an engine fails to answer so often, for so long, while its route answers others each time in between, fails for
  * what it asks, and not for want of an engine that is well.
