@@ -13,6 +13,7 @@ export function editorSchema(): string {
       const { type, pattern } = jsonSchema;
       // What our own marks say is of no use to editors.
       delete jsonSchema['secret'];
+      delete jsonSchema['jinja'];
       delete jsonSchema['file'];
       const strict =
         type === 'number' ||

@@ -3,7 +3,7 @@ import { filesInMemory } from './files-in-memory.ts';
 import { loadConfig } from './load.ts';
 
 function loaded(text: string) {
-  const files = { 'armature.yaml': text, 't.json': '{}', 'm.gguf': '', 't.jinja': '' };
+  const files = { 'armature.yaml': text, 't.json': '{"model": {}}', 'm.gguf': 'GGUF', 't.jinja': '' };
   return loadConfig('armature.yaml', filesInMemory(files));
 }
 
@@ -72,9 +72,38 @@ it('says that a tokenizer.json tells no window', () => {
 
 it('takes tokenizers of any size, and none that is not there', () => {
   const large = backend('{ window: 100, tokenizer: { file: m.gguf } }');
-  const files = { 'armature.yaml': large, 'm.gguf': new Uint8Array(3_000_000) };
+  const files = { 'armature.yaml': large, 'm.gguf': `GGUF${'\0'.repeat(3_000_000)}` };
   expect(loadConfig('armature.yaml', filesInMemory(files)).ok).toBe(true);
   expect(faultsOf(backend('{ window: 100, tokenizer: { file: gone.json } }'))).toEqual([
     expect.stringMatching(/^backends\.b\.context\.tokenizer\.file: the file .*gone\.json does not exist$/),
   ]);
+});
+
+it.each([
+  ['', 'is empty'],
+  ['version https://git-lfs.github.com/spec/v1', 'is neither a tokenizer.json nor a GGUF file'],
+  ['{"a": 1}', 'is no tokenizer.json: it has no "model"'],
+  ['{"model": {"vocab": {"a": 1', 'is no whole tokenizer.json: its end is missing'],
+])('takes no tokenizer that is %j', (content, cause) => {
+  const text = backend('{ window: 100, tokenizer: { file: other.json } }');
+  const found = loadConfig('armature.yaml', filesInMemory({ 'armature.yaml': text, 'other.json': content }));
+  expect(found.ok ? [] : found.faults.map(({ message }) => message)).toEqual([
+    expect.stringContaining(cause),
+  ]);
+});
+
+it('takes no chat template that cannot be read', () => {
+  const text = backend('{ window: 100, template: broken.jinja }');
+  const broken = (content: string) => {
+    const found = loadConfig(
+      'armature.yaml',
+      filesInMemory({ 'armature.yaml': text, 'broken.jinja': content }),
+    );
+    return found.ok ? [] : found.faults.map(({ message }) => message);
+  };
+  expect(broken('{% for m in messages %}{{ m.content }}{% endfor %}')).toEqual([]);
+  expect(broken('{% for m in messages %}{{ m.content }}')).toEqual([
+    expect.stringMatching(/is no chat template: it ends within a block$/),
+  ]);
+  expect(broken('{{ messages[0] ')).toEqual([expect.stringMatching(/is no chat template: /)]);
 });

@@ -1,7 +1,8 @@
 import { dirname, resolve } from 'node:path';
 import { type Fault, inOrder, type Notice } from './faults.ts';
-import { type ConfigIo, readText, systemIo, unreadable } from './files.ts';
+import { type ConfigIo, readText, systemIo } from './files.ts';
 import { laterNotices } from './later.ts';
+import { templateFault, tokenizerFault } from './model-files.ts';
 import { formatPath, type Places } from './places.ts';
 import { type ReadFile, readFiles } from './read-files.ts';
 import { UNRESOLVED } from './references.ts';
@@ -108,7 +109,7 @@ function finishValues(document: Record<string, unknown>, { main, places }: Sourc
   }) as Record<string, unknown>;
 }
 
-/** Certificates and keys must be there before anything starts. */
+/** Certificates, keys and files of models must be there, and be what they are named as, before anything starts. */
 function certificatesOf(
   document: Record<string, unknown>,
   sources: Sources,
@@ -118,14 +119,19 @@ function certificatesOf(
   const certificates: LoadedConfig['certificates'] = {};
   mapLeaves(settingsSchema, document, (value, schema, path) => {
     if (typeof value !== 'string' || !schema || !marked(schema, 'file') || value === UNRESOLVED) return value;
-    const got = marked(schema, 'large')
-      ? { cause: unreadable(io, value) }
-      : readText(io, value, CERTIFICATE_BYTES_MAX);
-    if ('text' in got) certificates[value] = got.sha256;
-    else if (got.cause !== undefined) {
-      faults.push(
-        sources.fault({ code: 'unreadable', path, at: 'value', message: `the file ${value} ${got.cause}` }),
-      );
+    let cause: string | undefined;
+    if (marked(schema, 'large')) cause = tokenizerFault(io, value);
+    else {
+      const got = readText(io, value, CERTIFICATE_BYTES_MAX);
+      if ('cause' in got) cause = got.cause;
+      else {
+        certificates[value] = got.sha256;
+        if (marked(schema, 'jinja')) cause = templateFault(got.text);
+      }
+    }
+    if (cause !== undefined) {
+      const message = `the file ${value} ${cause}`;
+      faults.push(sources.fault({ code: 'unreadable', path, at: 'value', message }));
     }
     return value;
   });

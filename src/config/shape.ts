@@ -21,13 +21,14 @@ interface Definition {
 
 export const definition = (schema: Schema): Definition => schema._zod.def as unknown as Definition;
 
-/** What a schema says about itself: description, `title` of its kind, `secret`, `file`, `large`. */
+/** What a schema says about itself: description, `title` of its kind, `secret`, `file`, `large`, `jinja`. */
 export function about(schema: Schema): {
   description?: string;
   title?: string;
   secret?: boolean;
   file?: boolean;
   large?: boolean;
+  jinja?: boolean;
 } {
   return ((schema as z.ZodType).meta?.() as ReturnType<typeof about> | undefined) ?? {};
 }

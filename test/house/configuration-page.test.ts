@@ -13,7 +13,10 @@ const example = fileURLToPath(EVERY_KEY);
 const io: ConfigIo = {
   ...systemIo,
   env: { VLLM_KEY: 'a', TRITON_PASSWORD: 'b' },
-  readFile: (path) => (path === example ? readFileSync(path) : Buffer.from('c\n')),
+  readFile: (path) => {
+    if (path === example) return readFileSync(path);
+    return Buffer.from(path.endsWith('tokenizer.json') ? '{"model": {}}' : 'c\n');
+  },
 };
 
 describe('the reference page', () => {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { file, largeFile, name, whole } from './values.ts';
+import { name, templateFile, tokenizerFile, whole } from './values.ts';
 
 /** What is known of a backend's prompts: how long they may be, and how their tokens are counted. */
 export const backendContext = z
@@ -13,7 +13,7 @@ export const backendContext = z
       .union(
         [
           z.literal('engine'),
-          z.strictObject({ file: largeFile.describe('A tokenizer.json, or a GGUF file.') }),
+          z.strictObject({ file: tokenizerFile.describe('A tokenizer.json, or a GGUF file.') }),
           z.strictObject({ model: name.describe('A name under `models`.') }),
         ],
         { error: 'expected { file }, { model } or engine' },
@@ -22,7 +22,7 @@ export const backendContext = z
       .describe(
         'What counts tokens; `engine` asks the engine itself. Default: the GGUF file of a local model; else tokens are bounded by bytes.',
       ),
-    template: file
+    template: templateFile
       .optional()
       .describe(
         'The chat template, in Jinja. Default: that of the GGUF file, or of tokenizer_config.json beside the tokenizer.',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, largeFile, name, whole } from './values.ts';
+import { duration, name, tokenizerFile, whole } from './values.ts';
 
 /** Names that models of texts give their inputs. */
 const TEXT_INPUTS = ['input_ids', 'attention_mask', 'token_type_ids'] as const;
@@ -16,7 +16,7 @@ export const prepare = z
     tokenizer: z
       .union(
         [
-          z.strictObject({ file: largeFile.describe('A tokenizer.json.') }),
+          z.strictObject({ file: tokenizerFile.describe('A tokenizer.json.') }),
           z.strictObject({ model: name.describe('A name under `models`.') }),
         ],
         { error: 'expected { file } or { model }' },

@@ -108,8 +108,11 @@ const FRAMING = new Set([
 /** The path of a file that must be there; a relative one is taken from the folder of the configuration file it stands in. */
 export const file = z.string().min(1, 'expected the path of a file').meta({ title: 'path', file: true });
 
-/** The path of such a file that is no text, or too large to be read here: it must be there, and whoever uses it reads it. */
-export const largeFile = z
+/** The path of a chat template, as such a file. */
+export const templateFile = file.meta({ title: 'path', file: true, jinja: true });
+
+/** The path of a tokenizer, too large to be read whole here: it must be there and look like one, and whoever uses it reads it. */
+export const tokenizerFile = z
   .string()
   .min(1, 'expected the path of a file')
   .meta({ title: 'path', file: true, large: true });
