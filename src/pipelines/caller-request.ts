@@ -40,8 +40,18 @@ export function readCaller(x: Exchange): CallerRequest | Failure {
   } catch (error) {
     return invalid(`We could not parse the body of your request: ${(error as Error).message.slice(0, 200)}.`);
   }
+  const twice = givenTwice(x.caller.body);
+  if (twice !== undefined) return invalid(`The member '${twice}' is given twice.`, twice);
   if (call.kind === 'chat') return readChat(body);
   return call.kind === 'completions' ? readText(body, 'prompt') : readText(body, 'input');
+}
+
+/** Of what a pipeline goes by a body says one thing: engines would have to choose for themselves, and never see it. */
+function givenTwice(body: Buffer): string | undefined {
+  const scanned = scanMembers(body, 0, body.length, OWN);
+  if (typeof scanned === 'string') return undefined;
+  const keys = scanned.members.map(({ key }) => key);
+  return keys.find((key, at) => keys.indexOf(key) !== at);
 }
 
 function readChat(body: Json): CallerRequest | Failure {

@@ -35,6 +35,9 @@ export function readOipCaller(x: Exchange): CallerRequest | Failure {
   const call = inferCall(x);
   if (typeof call === 'string') return refused(call);
   if ('raw' in call) return called(call.raw, {});
+  const names = call.inputs.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) return refused(`input '${twice.slice(0, 100)}' is given twice`);
   const texts = call.inputs.filter(({ datatype }) => datatype === 'BYTES');
   const input = texts.find(({ name }) => name === INPUT) ?? (texts.length === 1 ? texts[0] : undefined);
   if (!input) {

@@ -56,6 +56,22 @@ describe('callers', () => {
     expect(gateway.taken).toEqual(NOTHING);
   });
 
+  it('say once what a pipeline goes by', async () => {
+    const gateway = open(one, [echo()]);
+    const said = (text: string) => `"messages":[{"role":"user","content":"${text}"}]`;
+    const twice = gateway.send(
+      'POST',
+      '/v1/chat/completions',
+      `{"model":"search",${said('a')},${said('b')}}`,
+    );
+    const tensor = { name: 'text', datatype: 'BYTES', shape: [1], data: ['a'] };
+    const tensors = gateway.send('POST', '/v2/models/search/infer', { inputs: [tensor, tensor] });
+    await gateway.time.advance(50);
+    expect([twice.status, JSON.parse(twice.text).error.param]).toEqual([400, 'messages']);
+    expect([tensors.status, tensors.text]).toEqual([400, '{"error":"input \'text\' is given twice"}']);
+    expect(gateway.served).toHaveLength(0);
+  });
+
   it('say as much as they like around their last words', async () => {
     const gateway = open(one, [echo()]);
     const messages = [
