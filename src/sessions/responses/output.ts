@@ -53,9 +53,9 @@ export class Output {
       this.#say('reasoning_text', thought);
       break; // some engines tell the same twice
     }
-    const { content, refusal } = delta;
-    if (typeof content === 'string' && content !== '')
-      this.#say('output_text', content, logprobsOf(logprobs));
+    const { refusal } = delta;
+    const content = wordsOf(delta['content']);
+    if (content !== '') this.#say('output_text', content, logprobsOf(logprobs));
     if (typeof refusal === 'string' && refusal !== '') this.#say('refusal', refusal);
     const calls = delta['tool_calls'];
     if (Array.isArray(calls)) for (const [at, call] of calls.entries()) this.#call(call, at);
@@ -202,6 +202,14 @@ function partOf(type: OpenPart['type'], words: string, logprobs: unknown[] = [])
     case 'output_text':
       return { ...outputText(words), logprobs };
   }
+}
+
+/** Some engines tell their words in parts. */
+function wordsOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  const words = (part: unknown) => (isObject(part) && typeof part['text'] === 'string' ? part['text'] : '');
+  return content.map(words).join('');
 }
 
 function logprobsOf(logprobs: unknown): unknown[] {

@@ -23,6 +23,17 @@ const delta = fc.oneof(
 );
 
 describe('an answer', () => {
+  it('has the words of an engine that tells them in parts', () => {
+    const output = new Output(() => undefined);
+    output.take({
+      content: [{ type: 'text', text: 'Hel' }, { type: 'image' }, null, { type: 'text', text: 'lo' }],
+    });
+    output.finish('completed');
+    expect(output.items).toMatchObject([
+      { type: 'message', content: [{ type: 'output_text', text: 'Hello' }] },
+    ]);
+  });
+
   it('is told by events that join to what it is in the end', () => {
     fc.assert(
       fc.property(fc.array(delta, { maxLength: 30 }), (deltas) => {
