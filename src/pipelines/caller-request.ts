@@ -99,9 +99,9 @@ export function extrasFor(x: Exchange, body: Json, kind: string, stream: boolean
   return extras;
 }
 
-/** An integer that JavaScript would round goes on in the caller's own digits. */
+/** A number that JavaScript would round, or has no room for, goes on in the caller's own digits. */
 function exactly(body: Buffer, key: string, value: number): unknown {
-  if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+  if (Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))) return value;
   const scanned = scanMembers(body);
   const member =
     typeof scanned === 'string' ? undefined : scanned.members.findLast((each) => each.key === key);

@@ -101,10 +101,10 @@ describe('callers', () => {
     gateway.send(
       'POST',
       '/v1/chat/completions',
-      '{"model":"search","messages":[{"role":"user","content":"Hi"}],"seed":12345678901234567890,"__proto__":{"x":1}}',
+      '{"model":"search","messages":[{"role":"user","content":"Hi"}],"seed":12345678901234567890,"top_p":1e400,"__proto__":{"x":1}}',
     );
     await gateway.time.advance(50);
-    expect(String(gateway.served[0]!.request.body)).toContain('"seed":12345678901234567890');
+    expect(String(gateway.served[0]!.request.body)).toContain('"seed":12345678901234567890,"top_p":1e400,');
   });
 
   it('who leave cancel every stage that runs', async () => {
