@@ -4,8 +4,8 @@ import { isAtTargets, isPinned, isSequence } from '../ladder.ts';
 import type { Path } from '../path.ts';
 import { plan } from '../plan.ts';
 import type { Attempt } from './attempt.ts';
-import type { AttemptFailure } from './outcome.ts';
 import { fittedFor, isFitted } from './fitting.ts';
+import type { AttemptFailure } from './outcome.ts';
 import { prepare } from './send.ts';
 
 /** How a hedge ended: `withheld` was wished for but not sent, `abandoned` ended with the request before either answered. */
