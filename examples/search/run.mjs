@@ -46,7 +46,7 @@ if (command('models', 'pull') !== 0) {
 }
 start('armature', armature, ['up', '-c', config, '--data', data]);
 const { gateway, admin } = await until('Armature listens', () => readJson('run/addresses.json'));
-const call = callerOf(gateway, admin, readFileSync(join(data, 'run/admin.token'), 'utf8').trim());
+const call = callerOf(gateway, admin);
 
 const status = await until('the admin listener answers', () => call.admin('status'));
 const endpointOf = (name) => status.backends.find(({ backend }) => backend === name)?.endpoints[0]?.endpoint;
@@ -173,7 +173,7 @@ function readJson(name) {
 }
 
 /** Asks the gateway and the admin listener; the latter gives undefined while it cannot answer. */
-function callerOf(gateway, admin, token) {
+function callerOf(gateway, admin) {
   return {
     chat: (body, id) =>
       fetch(`${gateway}/v1/chat/completions`, {
@@ -183,6 +183,7 @@ function callerOf(gateway, admin, token) {
       }),
     admin: async (path) => {
       try {
+        const token = readFileSync(join(data, 'run/admin.token'), 'utf8').trim();
         const answer = await fetch(`${admin}/api/v1/${path}`, {
           headers: { authorization: `Bearer ${token}` },
         });
