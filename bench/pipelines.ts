@@ -220,7 +220,7 @@ async function measure(): Promise<void> {
   if (scene === 'generative') {
     await measured.capacity(1, WARM_MS);
     await measured.example();
-    const capacity = await measured.capacity(2, 3 * CALM_MS);
+    const capacity = await measured.capacity(2, 1.5 * CALM_MS);
     console.log(`capacity ${capacity.toFixed(2)} full answers/s (two callers, closed loop)`);
     head();
     const { good } = await measured.phase(`${FACTOR} x`, FACTOR * capacity, FOR_MS);
