@@ -28,7 +28,7 @@ const { values, positionals } = parseArgs({
     'deadline-ms': { type: 'string' },
     factor: { type: 'string', default: '5' },
     devices: { type: 'string' },
-    batch: { type: 'string', default: '64' },
+    batch: { type: 'string' },
     data: { type: 'string', default: '/work/shared/data' },
     workers: { type: 'string', default: '1' },
   },
@@ -48,7 +48,7 @@ const CONNECTIONS = 2048;
 const PROFILE = {
   prefillTokensPerSecond: 200_000,
   decodeTokensPerSecond: 250,
-  batchMax: Number(values.batch),
+  batchMax: Number(values.batch ?? (scene === 'spike' ? 32 : 64)),
   kvTokensMax: 200_000,
 };
 
