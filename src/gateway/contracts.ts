@@ -8,7 +8,7 @@ import type { Path } from './path.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route } from './state/world.ts';
 
-export type { Call, OipModelCall, OpenaiCall, StatefulCall } from './call.ts';
+export type { Call, OipModelCall, OpenaiCall } from './call.ts';
 export { sharedHeaders } from './carrier.ts';
 export { breakOff } from './delivery.ts';
 export type { Exchange } from './exchange.ts';

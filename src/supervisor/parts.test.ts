@@ -66,7 +66,11 @@ test.each([
 test('a host is given what it works on: the backend and its model, and nothing of the way to it', () => {
   const given = JSON.parse(parts(settings(), place).at(-1)!.args.at(-1)!);
   expect(given).toEqual({
-    backend: { engine: 'local', model: 'small', host: { sequences: 4, contextTokensMax: 2048 } },
+    backend: {
+      engine: 'local',
+      model: 'small',
+      host: { sequences: 4, contextTokensMax: 2048, batchTokensMax: 8192, prepared: false },
+    },
     model: { format: 'gguf', from: [{ source: 'file:/m.gguf' }] },
   });
 });

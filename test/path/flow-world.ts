@@ -67,8 +67,8 @@ export function chats(say: (text: string) => Said, afterMs = 10): Engine {
 }
 
 /** The vector of a text says how often it has each of these words. */
-export const WORDS = ['rain', 'sun', 'train', 'rome'];
-export const vectorOf = (text: string): number[] =>
+const WORDS = ['rain', 'sun', 'train', 'rome'];
+const vectorOf = (text: string): number[] =>
   WORDS.map((word) => text.toLowerCase().split(word).length - 1 + 0.01);
 
 export function vectors(model = 'm-vectors', afterMs = 10): Engine {

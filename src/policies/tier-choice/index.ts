@@ -4,7 +4,7 @@ import { LET_GO_SHARE } from './loads.ts';
 import { ASKED, allows, type Preference, preferences, type TierQuestion, type TierView } from './rules.ts';
 
 export { TierLoads } from './loads.ts';
-export { ASKED, CHEAPEST, type TierRule, type TierView } from './rules.ts';
+export type { TierRule, TierView } from './rules.ts';
 
 export interface TierInput extends TierQuestion {
   /** The tier that the request's session belongs to, and the one that answered it last; undefined for none. */

@@ -2,7 +2,7 @@ import type { Priority } from '../../kernel/priorities.ts';
 
 /** What a rule gives instead of the name of a tier. */
 export const ASKED = 'asked';
-export const CHEAPEST = 'cheapest';
+const CHEAPEST = 'cheapest';
 
 /** One rule: a tier, and when it is taken. Every condition that it names has to hold. */
 export interface TierRule {
