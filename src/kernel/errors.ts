@@ -111,3 +111,14 @@ export interface Failure {
   /** False where an SDK's own retry can only add load or fail again. */
   shouldRetry?: boolean;
 }
+
+/** A request that is the caller's to mend: sent again as it is it would only fail again. */
+export function invalidRequest(message: string, param?: string): Failure {
+  return {
+    code: 'invalid_request',
+    message,
+    phase: 'before-queue',
+    shouldRetry: false,
+    ...(param === undefined ? {} : { param }),
+  };
+}

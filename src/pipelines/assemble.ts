@@ -1,9 +1,9 @@
 export { Contexts } from './context/index.ts';
 
 import type { Call, Exchange, Path, PipelineRunner } from '../gateway/contracts.ts';
-import type { Failure } from '../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../kernel/errors.ts';
 import type { Snapshot } from '../links/messages.ts';
-import { type CallerRequest, invalid, readCaller } from './caller-request.ts';
+import { type CallerRequest, readCaller } from './caller-request.ts';
 import { ClassVectors } from './flow/class-vectors.ts';
 import { answerOipModel } from './oip.ts';
 import { type PipelinePlan, Plans } from './plan.ts';
@@ -50,16 +50,22 @@ function cannotAnswer(
   if (call.protocol !== 'openai') return undefined;
   const isVectors = last.kind?.name === 'embeddings' && last.settings.classes === undefined;
   if (call.kind === 'embeddings' && !isVectors) {
-    return invalid(`The pipeline '${name}' answers with a text: call it by /v1/chat/completions.`, 'model');
+    return invalidRequest(
+      `The pipeline '${name}' answers with a text: call it by /v1/chat/completions.`,
+      'model',
+    );
   }
   if (call.kind !== 'embeddings' && isVectors) {
-    return invalid(`The pipeline '${name}' answers with embeddings: call it by /v1/embeddings.`, 'model');
+    return invalidRequest(
+      `The pipeline '${name}' answers with embeddings: call it by /v1/embeddings.`,
+      'model',
+    );
   }
   const chats = stages.every(({ answers, kind }) => !answers || !kind || kind.name === 'chat');
   if (call.kind !== 'chat' || (chats && (last.kind || last.settings.first))) return undefined;
   const member = FOR_CHATS.find((each) => body[each] != null);
   if (member === undefined) return undefined;
-  return invalid(
+  return invalidRequest(
     `The last stage of the pipeline '${name}' is no chat, and cannot keep to '${member}'.`,
     member,
   );

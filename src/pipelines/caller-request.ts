@@ -1,5 +1,5 @@
 import type { Exchange } from '../gateway/contracts.ts';
-import type { Failure } from '../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../kernel/errors.ts';
 import { scanMembers } from '../protocols/json-members.ts';
 import { readOipCaller } from './oip.ts';
 
@@ -38,10 +38,12 @@ export function readCaller(x: Exchange): CallerRequest | Failure {
   try {
     body = JSON.parse(x.caller.body.toString('utf8')) as Json;
   } catch (error) {
-    return invalid(`We could not parse the body of your request: ${(error as Error).message.slice(0, 200)}.`);
+    return invalidRequest(
+      `We could not parse the body of your request: ${(error as Error).message.slice(0, 200)}.`,
+    );
   }
   const twice = givenTwice(x.caller.body);
-  if (twice !== undefined) return invalid(`The member '${twice}' is given twice.`, twice);
+  if (twice !== undefined) return invalidRequest(`The member '${twice}' is given twice.`, twice);
   if (call.kind === 'chat') return readChat(body);
   return call.kind === 'completions' ? readText(body, 'prompt') : readText(body, 'input');
 }
@@ -57,7 +59,7 @@ function givenTwice(body: Buffer): string | undefined {
 function readChat(body: Json): CallerRequest | Failure {
   const { messages } = body;
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isObject)) {
-    return invalid("The member 'messages' must be a list of one message or more.", 'messages');
+    return invalidRequest("The member 'messages' must be a list of one message or more.", 'messages');
   }
   const last = (messages as Json[]).findLast(({ role }) => role === 'user');
   return { text: last ? contentText(last['content']) : '', messages, body };
@@ -67,7 +69,7 @@ function readText(body: Json, member: 'prompt' | 'input'): CallerRequest | Failu
   const value = body[member];
   const text: unknown = Array.isArray(value) && value.length === 1 ? value[0] : value;
   if (typeof text !== 'string') {
-    return invalid(`A pipeline takes one text as '${member}'.`, member);
+    return invalidRequest(`A pipeline takes one text as '${member}'.`, member);
   }
   return { text, messages: [{ role: 'user', content: text }], body };
 }
@@ -118,14 +120,4 @@ function set(target: Json, key: string, value: unknown): void {
 
 function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export function invalid(message: string, param?: string): Failure {
-  return {
-    code: 'invalid_request',
-    message,
-    phase: 'before-queue',
-    shouldRetry: false,
-    ...(param === undefined ? {} : { param }),
-  };
 }

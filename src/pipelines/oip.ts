@@ -1,5 +1,5 @@
 import type { Exchange, OipModelCall, Path } from '../gateway/contracts.ts';
-import type { Failure } from '../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../kernel/errors.ts';
 import {
   elementsOf,
   type InferCall,
@@ -33,32 +33,33 @@ export function readOipCaller(x: Exchange): CallerRequest | Failure {
   const unknown = noSuchVersion(x.call as OipModelCall);
   if (unknown) return unknown;
   const call = inferCall(x);
-  if (typeof call === 'string') return refused(call);
+  if (typeof call === 'string') return invalidRequest(call);
   if ('raw' in call) return called(call.raw, {});
   const names = call.inputs.map(({ name }) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) return refused(`input '${twice.slice(0, 100)}' is given twice`);
+  if (twice !== undefined) return invalidRequest(`input '${twice.slice(0, 100)}' is given twice`);
   const texts = call.inputs.filter(({ datatype }) => datatype === 'BYTES');
   const input = texts.find(({ name }) => name === INPUT) ?? (texts.length === 1 ? texts[0] : undefined);
   if (!input) {
-    return refused(
+    return invalidRequest(
       texts.length === 0
         ? `a pipeline takes an input of BYTES with one text, such as '${INPUT}'`
         : `of several inputs of BYTES one must be named '${INPUT}'`,
     );
   }
   if (elementsOf(input.shape) !== 1) {
-    return refused(`input '${input.name}': a pipeline takes one text, not ${elementsOf(input.shape)}`);
+    return invalidRequest(`input '${input.name}': a pipeline takes one text, not ${elementsOf(input.shape)}`);
   }
   const strange = call.outputs?.find(({ name }) => !OUTPUTS.some((output) => output.name === name));
-  if (strange) return refused(`there is no output '${strange.name.slice(0, 100)}'`);
+  if (strange) return invalidRequest(`there is no output '${strange.name.slice(0, 100)}'`);
   const text = readText(input.data.subarray(4));
-  if (text === undefined) return refused(`input '${input.name}': the text is not UTF-8`);
+  if (text === undefined) return invalidRequest(`input '${input.name}': the text is not UTF-8`);
   const others: Json = {};
   for (const other of call.inputs) {
     if (other === input) continue;
     const value = toJson(other);
-    if (value === undefined) return refused(`input '${other.name}': a pipeline reads no ${other.datatype}`);
+    if (value === undefined)
+      return invalidRequest(`input '${other.name}': a pipeline reads no ${other.datatype}`);
     Object.defineProperty(others, other.name, { value, enumerable: true });
   }
   return called(text, others);
@@ -166,9 +167,5 @@ export function answerOipModel(path: Path, x: Exchange, { name, last }: Pipeline
 
 function noSuchVersion({ route, version }: OipModelCall): Failure | undefined {
   if (version === undefined || version === VERSION) return undefined;
-  return { ...refused(`the pipeline '${route}' has version ${VERSION} alone`), code: 'not_found' };
-}
-
-function refused(message: string): Failure {
-  return { code: 'invalid_request', message, phase: 'before-queue', shouldRetry: false };
+  return { ...invalidRequest(`the pipeline '${route}' has version ${VERSION} alone`), code: 'not_found' };
 }

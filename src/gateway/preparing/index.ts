@@ -1,4 +1,4 @@
-import type { Failure } from '../../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../../kernel/errors.ts';
 import type { TimerHandle } from '../../kernel/timers.ts';
 import type {
   TokenizeFailure,
@@ -49,7 +49,7 @@ export class Preparing {
       return true;
     }
     if (!asked) return false;
-    if ('message' in asked) path.refuse(x, badRequest(asked.message, asked.param));
+    if ('message' in asked) path.refuse(x, invalidRequest(asked.message, asked.param));
     else this.#takeTexts(path, x, rules, asked);
     return true;
   }
@@ -313,19 +313,9 @@ class Group {
   }
 }
 
-function badRequest(message: string, param?: string): Failure {
-  return {
-    code: 'invalid_request',
-    message,
-    phase: 'before-queue',
-    shouldRetry: false,
-    ...(param === undefined ? {} : { param }),
-  };
-}
-
 function tooLong(tokensMax: number, tokens: number | undefined, param = 'input'): Failure {
   const asked = tokens === undefined ? 'more' : `${tokens} tokens`;
-  return badRequest(
+  return invalidRequest(
     `This model's maximum context length is ${tokensMax} tokens, however you requested ${asked}. Please reduce your ${param}.`,
     param,
   );

@@ -1,5 +1,5 @@
 import type { Backend, Endpoint, Exchange, FittedBody, Path } from '../../gateway/contracts.ts';
-import type { Failure } from '../../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../../kernel/errors.ts';
 import { readOpenaiRequest, withCapsLowered } from '../../protocols/openai/request.ts';
 import { type Candidate, changesOf, keptOf, messagesOf } from './candidate.ts';
 import { Counter } from './counting.ts';
@@ -240,7 +240,7 @@ export class Fitting {
     const { path, x, backend } = this.#options;
     const own = x.caller.body;
     const request = body === own && x.call!.protocol === 'openai' ? x.call!.request : readOpenaiRequest(body);
-    if ('message' in request) return invalid(request.message, request.param);
+    if ('message' in request) return invalidRequest(request.message, request.param);
     if (body !== own) {
       const { buffers } = path.deps;
       const bytes = body.length;
@@ -269,7 +269,7 @@ export class Fitting {
   }
 
   #refuse(message: string, param: string): void {
-    this.#end(invalid(message, this.#options.x.stateful ? 'input' : param));
+    this.#end(invalidRequest(message, this.#options.x.stateful ? 'input' : param));
   }
 
   #end(result: FittedBody | Failure): void {
@@ -296,14 +296,4 @@ function unfitWords(fit: Fit, tokens: number, window: number, reserve: number, a
   const what = asSent ? 'The conversation' : 'Instructions, pinned turns and the last turn alone';
   const verb = asSent ? 'has' : 'have';
   return `${what} ${verb} ${counted}${tokens} tokens; the model's window is ${window}, of which ${reserve} are kept for the answer.`;
-}
-
-function invalid(message: string, param: string | undefined): Failure {
-  return {
-    code: 'invalid_request',
-    message,
-    phase: 'before-queue',
-    ...(param === undefined ? {} : { param }),
-    shouldRetry: false,
-  };
 }
