@@ -1,6 +1,6 @@
 import type { Step } from '../events/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
-import { type Priority, priorities, rankOf } from '../kernel/priorities.ts';
+import { type Priority, priorities } from '../kernel/priorities.ts';
 import type { Exchange } from './exchange.ts';
 import { isSequence } from './ladder.ts';
 import { deadlineSetting, type World } from './state/world.ts';
@@ -22,7 +22,6 @@ export function admit(x: Exchange, world: World): Failure | undefined {
   if (priority === undefined)
     return badHeader('x-armature-priority', `expected one of ${priorities.join(', ')}`);
   x.priority = priority;
-  x.rank = rankOf(priority);
   x.share = world.tenants?.get(x.tenant)?.share ?? 1;
 
   const route = x.route!.settings;

@@ -82,12 +82,12 @@ export function openCarrier(
 }
 
 /** A member that has come adds its wishes: the carrier has the highest priority and the latest deadline of them all. */
-export function widen(path: Path, carrier: Exchange, member: Exchange, isHigher: boolean): void {
+export function widen(path: Path, carrier: Exchange, member: Exchange): void {
   if (member.deadlineAt > carrier.deadlineAt) {
     carrier.deadlineAt = member.deadlineAt;
     path.watchTime(carrier);
   }
-  if (!isHigher) return;
+  if (member.rank >= carrier.rank) return;
   carrier.priority = member.priority;
   if (!carrier.leaveLine) return; // it does not wait in line now
   carrier.leaveLine();

@@ -35,8 +35,6 @@ export class Exchange implements Bagged {
 
   tenant = '';
   priority: Priority = 'standard';
-  /** Place of its priority, 0 the highest. */
-  rank = rankOf('standard');
   /** Its tenant's weight against others. */
   share = 1;
   /** What it was admitted on. */
@@ -138,6 +136,11 @@ export class Exchange implements Bagged {
     this.requestId = requestId;
     this.startedAt = startedAt;
     this.wallMs = wallMs;
+  }
+
+  /** Place of its priority, 0 the highest. */
+  get rank(): number {
+    return rankOf(this.priority);
   }
 
   /** The phase for an error that ends it now. */

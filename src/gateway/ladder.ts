@@ -1,4 +1,3 @@
-import { rankOf } from '../kernel/priorities.ts';
 import type { WorkerMetrics } from '../telemetry/metrics.ts';
 import { isAwaited } from './cold-start.ts';
 import { reckonCost, weightOf } from './cost.ts';
@@ -87,7 +86,7 @@ export function goStraight(path: Path, x: Exchange): boolean {
   const route = x.route!;
   const hold = route.hold!;
   const now = path.deps.clock.mono();
-  const input = { priority: rankOf(x.priority), waiting: 0, used: 0, places: 0 };
+  const input = { priority: x.rank, waiting: 0, used: 0, places: 0 };
   const at = hold.read(input, now).rung;
   const rung = at === undefined ? undefined : route.settings.ladder[at];
   if (rung === undefined || !('output' in rung) || !shortens(x, rung.output.tokensMax)) return false;
@@ -122,7 +121,7 @@ export function goStraight(path: Path, x: Exchange): boolean {
  */
 function answerShorter(path: Path, x: Exchange, at: number, tokensMax: number, now: number): boolean {
   if (x.shedFor === undefined || x.attempts > 0 || !shortens(x, tokensMax)) return false;
-  x.route!.hold?.observe({ kind: 'taken', priority: rankOf(x.priority), rung: at }, now);
+  x.route!.hold?.observe({ kind: 'taken', priority: x.rank, rung: at }, now);
   const isLate = x.shedFor === 'would-miss-deadline' || x.shedFor === 'too-late-to-serve';
   if (!isLate || x.call!.stream || now >= x.deadlineAt) return false;
   path.step(x, 'rung', 'shorter-answer', { rung: at, tokensMax, ...why(x) }, settingOf(x, at));

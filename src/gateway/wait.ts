@@ -1,6 +1,5 @@
 import type { Step } from '../events/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
-import { rankOf } from '../kernel/priorities.ts';
 import { boundedAgain, deadlineFit, retryAfterSeconds } from '../policies/deadline-fit/index.ts';
 import type { Standing as QueueStanding, Yielding } from '../policies/displacement/index.ts';
 import { serviceKind, serviceSize, weightOf } from './cost.ts';
@@ -57,7 +56,7 @@ class Waiting implements Waiter, Yielder {
     this.#backend = backend;
     this.#go = go;
     this.id = x.id;
-    this.rank = rankOf(x.priority);
+    this.rank = x.rank;
     this.tenant = x.tenant;
     this.share = x.share;
     this.work = weightOf(x.cost);

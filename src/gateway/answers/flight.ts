@@ -1,4 +1,3 @@
-import { priorities } from '../../kernel/priorities.ts';
 import { CarrierCaller, openCarrier, sharedHeaders, tell, widen } from '../carrier.ts';
 import type { HeaderList } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
@@ -93,8 +92,7 @@ class Flight extends CarrierCaller {
     if (others > 0) path.step(x, 'plan', 'single-flight', { others }, `routes.${x.route!.name}.singleFlight`);
     path.watchTime(x);
     if (this.#headers) this.#begin(member);
-    const isHigher = priorities.indexOf(x.priority) < priorities.indexOf(carrier.priority);
-    widen(path, carrier, x, isHigher);
+    widen(path, carrier, x);
   }
 
   respond(status: number, headers: HeaderList, body: Buffer | string): void {

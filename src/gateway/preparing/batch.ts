@@ -1,5 +1,4 @@
 import type { Failure } from '../../kernel/errors.ts';
-import { priorities } from '../../kernel/priorities.ts';
 import { type Member as JsonMember, scanMembers } from '../../protocols/json-members.ts';
 import { readInferOutputs, type Tensor } from '../../protocols/oip/tensors.ts';
 import { readOpenaiRequest } from '../../protocols/openai/request.ts';
@@ -63,10 +62,9 @@ export class PreparedBatch extends WholeCarrier {
     const padded = longest * this.rows.length;
     const figures = { callers: this.#members.length, texts: this.rows.length, tokens, padded };
     for (const { x } of this.#members) {
-      if (x.rank < priorities.indexOf(carrier.priority)) carrier.priority = x.priority;
+      if (x.rank < carrier.rank) carrier.priority = x.priority;
       carrier.deadlineAt = Math.max(carrier.deadlineAt, x.deadlineAt);
     }
-    carrier.rank = priorities.indexOf(carrier.priority);
     path.step(carrier, 'plan', 'prepared-batch', figures, `routes.${first.route!.name}.prepare`);
     metrics.preparedTokens.of(first.route!.name, 'text').add(tokens);
     metrics.preparedTokens.of(first.route!.name, 'padding').add(padded - tokens);
