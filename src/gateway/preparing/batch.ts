@@ -2,43 +2,37 @@ import type { Failure } from '../../kernel/errors.ts';
 import { type Member as JsonMember, scanMembers } from '../../protocols/json-members.ts';
 import { readInferOutputs, type Tensor } from '../../protocols/oip/tensors.ts';
 import { readOpenaiRequest } from '../../protocols/openai/request.ts';
+import type { Framed } from '../batching/contracts.ts';
 import { readRows, renumbered } from '../batching/embedding-rows.ts';
 import { hasTwice, withMembers } from '../batching/pieces.ts';
 import type { OipModelCall, OpenaiCall } from '../call.ts';
-import { openCarrier, sharedHeaders } from '../carrier.ts';
+import { sharedHeaders } from '../carrier.ts';
 import type { HeaderList } from '../contracts.ts';
 import type { Path } from '../path.ts';
+import { JSON_BYTES, WholeCarrier } from '../whole-carrier.ts';
 import { answerOf } from './answer.ts';
 import type { Frame, Member, Row, RowAnswer } from './member.ts';
 import type { PrepareRules } from './rules.ts';
 import { rawRowsOf, tensorBody, vectorsOf } from './tensors.ts';
-import { WholeCarrier } from './whole-carrier.ts';
-
-/** The header that says where the JSON of a body ends, if raw tensors follow. */
-const JSON_BYTES = 'inference-header-content-length';
 
 /** Tokens of several texts, of one caller or of several, on their way upstream as one request. */
 export class PreparedBatch extends WholeCarrier {
   readonly rows: readonly Row[];
   readonly #rules: PrepareRules;
   readonly #members: readonly Member[];
-  readonly #jsonBytes: number | undefined;
   readonly #onOver: (batch: PreparedBatch) => void;
 
   constructor(path: Path, rules: PrepareRules, rows: readonly Row[], onOver: (batch: PreparedBatch) => void) {
     const { asked, x } = rows[0]!.member;
-    const made = bodyOf(rows, rules);
-    super(path, asked.infer ? x.caller.target : '/v1/embeddings', made.body);
+    super(path, x, asked.infer ? x.caller.target : '/v1/embeddings', bodyOf(rows, rules));
     this.rows = rows;
     this.#rules = rules;
-    this.#jsonBytes = made.jsonBytes;
     this.#members = [...new Set(rows.map(({ member }) => member))];
     this.#onOver = onOver;
   }
 
   start(): void {
-    const { path } = this;
-    const first = this.#members[0]!.x;
+    const { path, first } = this;
     const call = this.#call(first.route!.name);
     if (!this.hold(this.body.length)) {
       this.#failAll(noBuffers(), 'buffers-full');
@@ -47,8 +41,7 @@ export class PreparedBatch extends WholeCarrier {
     }
     const tokens = this.rows.reduce((sum, row) => sum + row.tokens, 0);
     const longest = Math.max(...this.rows.map((row) => row.tokens));
-    const carrier = openCarrier(path, this, first, call, { tokensIn: tokens, tokensOut: 0 });
-    carrier.session = undefined;
+    const carrier = this.openFor(this.#members, call, { tokensIn: tokens, tokensOut: 0 });
     // A rung may have another tokenizer, for which these ids mean something else: each caller walks the ladder with its own text.
     carrier.terms = {
       tenant: first.tenant,
@@ -61,10 +54,6 @@ export class PreparedBatch extends WholeCarrier {
     const { clock, metrics } = path.deps;
     const padded = longest * this.rows.length;
     const figures = { callers: this.#members.length, texts: this.rows.length, tokens, padded };
-    for (const { x } of this.#members) {
-      if (x.rank < carrier.rank) carrier.priority = x.priority;
-      carrier.deadlineAt = Math.max(carrier.deadlineAt, x.deadlineAt);
-    }
     path.step(carrier, 'plan', 'prepared-batch', figures, `routes.${first.route!.name}.prepare`);
     metrics.preparedTokens.of(first.route!.name, 'text').add(tokens);
     metrics.preparedTokens.of(first.route!.name, 'padding').add(padded - tokens);
@@ -73,13 +62,6 @@ export class PreparedBatch extends WholeCarrier {
     for (const row of this.rows) row.member.sent(now, row.joinedAt);
     path.watchTime(carrier);
     path.plan(carrier, false);
-  }
-
-  header(name: string): string | undefined {
-    const raw = this.#jsonBytes;
-    if (name === 'content-type') return raw === undefined ? 'application/json' : 'application/octet-stream';
-    if (name === JSON_BYTES && raw !== undefined) return String(raw);
-    return name === 'openai-beta' ? this.#members[0]!.x.caller.header(name) : undefined;
   }
 
   /** A caller wants nothing any more: when none does, nor does the batch. */
@@ -156,7 +138,7 @@ export class PreparedBatch extends WholeCarrier {
   }
 
   #call(route: string): OpenaiCall | OipModelCall {
-    const first = this.#members[0]!.x.call!;
+    const first = this.first.call!;
     if (this.#rules.to === 'tensors') {
       return {
         protocol: 'oip',
@@ -164,7 +146,7 @@ export class PreparedBatch extends WholeCarrier {
         route,
         stream: false,
         version: first.protocol === 'oip' ? first.version : undefined,
-        headerLength: String(this.#jsonBytes),
+        headerLength: String(this.jsonBytes),
         request: { id: undefined, sequence: undefined },
       };
     }
@@ -244,7 +226,7 @@ export class PreparedBatch extends WholeCarrier {
   }
 }
 
-function bodyOf(rows: readonly Row[], rules: PrepareRules): { body: Buffer; jsonBytes: number | undefined } {
+function bodyOf(rows: readonly Row[], rules: PrepareRules): Framed {
   const { rest, infer } = rows[0]!.member.asked;
   if (rules.to === 'tensors') {
     const { output } = rules.tensors;

@@ -1,21 +1,32 @@
-import { CarrierCaller } from '../carrier.ts';
-import type { HeaderList } from '../contracts.ts';
-import type { Path } from '../path.ts';
+import type { Framed } from './batching/contracts.ts';
+import type { OipModelCall, OpenaiCall } from './call.ts';
+import { CarrierCaller, openCarrier } from './carrier.ts';
+import type { HeaderList } from './contracts.ts';
+import type { Cost } from './cost.ts';
+import type { Exchange } from './exchange.ts';
+import type { Path } from './path.ts';
 
 /** The longest answer to a shared request that is taken apart. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
+/** The header that says where the JSON of a body ends, if raw tensors follow. */
+export const JSON_BYTES = 'inference-header-content-length';
 
 /** A shared request whose answer is needed whole, to be taken apart. */
 export abstract class WholeCarrier extends CarrierCaller {
   protected readonly path: Path;
+  protected readonly first: Exchange;
+  protected readonly jsonBytes: number | undefined;
   #pieces: Buffer[] = [];
   #headers: HeaderList = [];
   #held = 0;
   #ended = false;
 
-  constructor(path: Path, target: string, body: Buffer) {
+  /** `first`: the member that it is like in all that members agree in. */
+  constructor(path: Path, first: Exchange, target: string, { body, jsonBytes }: Framed) {
     super(target, body);
     this.path = path;
+    this.first = first;
+    this.jsonBytes = jsonBytes;
   }
 
   /** A full answer. */
@@ -27,8 +38,26 @@ export abstract class WholeCarrier extends CarrierCaller {
   /** The answer is longer than anybody holds. */
   protected abstract tooLong(): void;
 
-  get isOver(): boolean {
-    return this.#ended;
+  /** Makes its request, with the highest priority and the latest deadline of its members. */
+  protected openFor(
+    members: Iterable<{ x: Exchange }>,
+    call: OpenaiCall | OipModelCall,
+    cost: Cost,
+  ): Exchange {
+    const carrier = openCarrier(this.path, this, this.first, call, cost);
+    carrier.session = undefined;
+    for (const { x } of members) {
+      if (x.rank < carrier.rank) carrier.priority = x.priority;
+      carrier.deadlineAt = Math.max(carrier.deadlineAt, x.deadlineAt);
+    }
+    return carrier;
+  }
+
+  header(name: string): string | undefined {
+    const raw = this.jsonBytes;
+    if (name === 'content-type') return raw === undefined ? 'application/json' : 'application/octet-stream';
+    if (name === JSON_BYTES && raw !== undefined) return String(raw);
+    return name === 'openai-beta' ? this.first.caller.header(name) : undefined;
   }
 
   respond(status: number, headers: HeaderList, body: Buffer | string): void {
@@ -67,10 +96,10 @@ export abstract class WholeCarrier extends CarrierCaller {
   }
 
   /** Nobody wants the answer any more. */
-  leave(): void {
-    const { carrier } = this;
+  protected leave(): void {
+    if (this.#ended) return;
     this.#end(() => {});
-    if (carrier) this.path.gone(carrier);
+    if (this.carrier) this.path.gone(this.carrier);
   }
 
   /** Takes room for bytes that are held until it is over; false where there is none. */
@@ -80,13 +109,14 @@ export abstract class WholeCarrier extends CarrierCaller {
     return true;
   }
 
+  /** It holds nothing any more when its members are told: what they keep of the answer they hold themselves. */
   #end(tell: () => void): void {
     if (this.#ended) return;
     this.#ended = true;
-    tell();
     this.path.deps.buffers.give(this.#held);
     this.#held = 0;
     this.#pieces = [];
     this.close();
+    tell();
   }
 }
