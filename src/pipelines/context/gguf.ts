@@ -22,19 +22,19 @@ const CHUNK_BYTES = 1024 * 1024;
 
 const STRING = 8;
 const ARRAY = 9;
-/** Bytes of a value of each type. */
-const SIZES: Record<number, number> = {
-  0: 1,
-  1: 1,
-  2: 2,
-  3: 2,
-  4: 4,
-  5: 4,
-  6: 4,
-  7: 1,
-  10: 8,
-  11: 8,
-  12: 8,
+/** Values of each other type: how many bytes they have, and how they are read. */
+const SCALARS: Record<number, { size: number; read: (bytes: Buffer) => number | boolean }> = {
+  0: { size: 1, read: (bytes) => bytes.readUInt8() },
+  1: { size: 1, read: (bytes) => bytes.readInt8() },
+  2: { size: 2, read: (bytes) => bytes.readUInt16LE() },
+  3: { size: 2, read: (bytes) => bytes.readInt16LE() },
+  4: { size: 4, read: (bytes) => bytes.readUInt32LE() },
+  5: { size: 4, read: (bytes) => bytes.readInt32LE() },
+  6: { size: 4, read: (bytes) => bytes.readFloatLE() },
+  7: { size: 1, read: (bytes) => bytes.readUInt8() !== 0 },
+  10: { size: 8, read: (bytes) => Number(bytes.readBigUInt64LE()) },
+  11: { size: 8, read: (bytes) => Number(bytes.readBigInt64LE()) },
+  12: { size: 8, read: (bytes) => bytes.readDoubleLE() },
 };
 
 /** Types of tokens in `tokenizer.ggml.token_type`. */
@@ -167,9 +167,9 @@ class Reader {
   value(type: number): unknown {
     if (type === STRING) return this.string();
     if (type === ARRAY) return this.#list();
-    const size = SIZES[type];
-    if (size === undefined) throw new Error(`its header has a value of type ${type}, which is not known`);
-    return number(this.bytes(size), type);
+    const scalar = SCALARS[type];
+    if (!scalar) throw new Error(`its header has a value of type ${type}, which is not known`);
+    return scalar.read(this.bytes(scalar.size));
   }
 
   #list(): unknown[] {
@@ -189,32 +189,5 @@ class Reader {
     this.#buffer = Buffer.concat([rest, more.subarray(0, got)]);
     this.#at = 0;
     if (this.#buffer.length < count) throw new Error('its header ends too early');
-  }
-}
-
-function number(bytes: Buffer, type: number): number | boolean {
-  switch (type) {
-    case 0:
-      return bytes.readUInt8();
-    case 1:
-      return bytes.readInt8();
-    case 2:
-      return bytes.readUInt16LE();
-    case 3:
-      return bytes.readInt16LE();
-    case 4:
-      return bytes.readUInt32LE();
-    case 5:
-      return bytes.readInt32LE();
-    case 6:
-      return bytes.readFloatLE();
-    case 7:
-      return bytes.readUInt8() !== 0;
-    case 10:
-      return Number(bytes.readBigUInt64LE());
-    case 11:
-      return Number(bytes.readBigInt64LE());
-    default:
-      return bytes.readDoubleLE();
   }
 }
