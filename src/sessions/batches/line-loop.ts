@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Exchange } from '../../gateway/contracts.ts';
+import type { LineResult } from '../files/store/batch-operations.ts';
 import { ANSWER_BYTES_MAX, type LineAnswer, LineAsk } from './asking.ts';
 import { type LineRequest, readLineRequest } from './line-request.ts';
 import type { LinePlace, LineReader, LineSet } from './lines.ts';
@@ -8,13 +9,6 @@ import { LIMIT_MAX, Pace } from './pace.ts';
 import { answeredText, unansweredText } from './result-text.ts';
 import type { BatchRun } from './run.ts';
 import { verdictOf } from './verdict.ts';
-
-/** What became of a line, as it will stand in a file. */
-export interface LineEnd {
-  line: number;
-  failed: boolean;
-  text: string;
-}
 
 /** Lines that wait to be asked once more: beyond so many, no new one is begun. */
 const AGAIN_MAX = 1000;
@@ -279,9 +273,9 @@ class LineLoop {
     return line.failures >= OWN_FAILURES && now - line.failingSince >= OWN_FAILURES_MS;
   }
 
-  async #keep(end: LineEnd): Promise<void> {
+  async #keep(result: LineResult): Promise<void> {
     try {
-      await this.#run.keep(end);
+      await this.#run.keep(result);
     } catch (error) {
       this.#error ??= error;
     }
@@ -324,7 +318,7 @@ class LineLoop {
   }
 }
 
-function tenantGone(tenant: string, id: string, { line }: LinePlace, { customId }: LineRequest): LineEnd {
+function tenantGone(tenant: string, id: string, { line }: LinePlace, { customId }: LineRequest): LineResult {
   const message = `The tenant '${tenant}' is not configured any more.`;
   const text = unansweredText(`${id}_${line + 1}`, customId, { code: 'unauthorized', message });
   return { line, failed: true, text };

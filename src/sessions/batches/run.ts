@@ -5,11 +5,11 @@ import type { Random } from '../../kernel/random.ts';
 import type { Timers } from '../../kernel/timers.ts';
 import { StoreError } from '../../store/contracts.ts';
 import type { FileDisk } from '../files/disk.ts';
-import type { Claim } from '../files/store/batch-operations.ts';
+import type { Claim, LineResult } from '../files/store/batch-operations.ts';
 import type { FileStore } from '../files/store/index.ts';
 import type { BatchFault, StoredBatch } from '../files/store/rows.ts';
 import { checkFile } from './check.ts';
-import { askLines, type LineEnd } from './line-loop.ts';
+import { askLines } from './line-loop.ts';
 import { readLineRequest } from './line-request.ts';
 import { LineReader, LineSet } from './lines.ts';
 import { whyNotModel } from './models.ts';
@@ -169,9 +169,8 @@ export class BatchRun {
   }
 
   /** Keeps what became of a line. Rejects only where it cannot be kept any more; what may be mended is waited for. */
-  async keep(end: LineEnd): Promise<void> {
+  async keep(result: LineResult): Promise<void> {
     const { store, timers, random } = this.deps;
-    const result = { line: end.line, failed: end.failed, text: end.text };
     for (let attempt = 0; ; attempt++) {
       try {
         await store.call('keepResult', { claim: this.claim, result });

@@ -1,11 +1,11 @@
 import { StoreError } from '../../../store/contracts.ts';
 import type { Database } from '../../../store/sqlite/database.ts';
 import { giveBack } from '../../../store/sqlite/extent.ts';
-import { insertFile, type Listed, type Page, pageOf, placeOf } from './file-operations.ts';
+import { fileOperations, insertFile, type Listed, type Page, pageOf, placeOf } from './file-operations.ts';
 import {
   type BatchFault,
   type EndStatus,
-  type OpenStatus,
+  OPEN,
   readBatch,
   type StoredBatch,
   type StoredFile,
@@ -19,17 +19,20 @@ export interface Claim {
   epoch: number;
 }
 
-export interface NewBatch {
-  id: string;
-  tenant: string;
-  endpoint: string;
-  inputFile: string;
-  completionWindow: string;
-  metadata: Record<string, string> | null;
-  outputKeptMs: number | undefined;
-  createdMs: number;
-  expiresMs: number;
-}
+/** What is known of a batch before it is kept. */
+type NewBatch = Omit<
+  StoredBatch,
+  | 'seq'
+  | 'status'
+  | 'errors'
+  | 'total'
+  | 'completed'
+  | 'failed'
+  | 'outputFile'
+  | 'errorFile'
+  | 'since'
+  | 'epoch'
+>;
 
 export interface LineResult {
   /** From 0. */
@@ -38,8 +41,6 @@ export interface LineResult {
   /** As it stands in the file, without its end of line. */
   text: string;
 }
-
-const OPEN = "('validating', 'in_progress', 'finalizing', 'cancelling')";
 
 function batchOf(database: Database, id: string): StoredBatch {
   return readBatch(database.get('SELECT * FROM batches WHERE id = ?', id)!);
@@ -69,31 +70,27 @@ function addBatch(
     tenantOpenMax: number;
   },
 ): StoredBatch | 'no-file' | 'other-purpose' | 'empty-file' | 'too-many' {
-  const file = database.get(
-    'SELECT purpose, bytes FROM files WHERE id = ? AND tenant = ? AND (expires_ms IS NULL OR expires_ms > ?)',
-    batch.inputFile,
-    batch.tenant,
-    batch.createdMs,
-  );
+  const { inputFile, tenant, createdMs } = batch;
+  const file = fileOperations.file(database, { id: inputFile, tenant, nowMs: createdMs });
   if (!file) return 'no-file';
-  if (file['purpose'] !== 'batch') return 'other-purpose';
-  if (file['bytes'] === 0) return 'empty-file';
+  if (file.purpose !== 'batch') return 'other-purpose';
+  if (file.bytes === 0) return 'empty-file';
   const open = database.get(
     `SELECT count(*) AS count FROM batches WHERE tenant = ? AND status IN ${OPEN}`,
-    batch.tenant,
+    tenant,
   )!;
   if (Number(open['count']) >= tenantOpenMax) return 'too-many';
   database.run(
     `INSERT INTO batches (id, tenant, endpoint, input_file, completion_window, metadata, output_kept_ms,
        status, created_ms, expires_ms) VALUES (?, ?, ?, ?, ?, ?, ?, 'validating', ?, ?)`,
     batch.id,
-    batch.tenant,
+    tenant,
     batch.endpoint,
-    batch.inputFile,
+    inputFile,
     batch.completionWindow,
     batch.metadata && JSON.stringify(batch.metadata),
     batch.outputKeptMs ?? null,
-    batch.createdMs,
+    createdMs,
     batch.expiresMs,
   );
   return batchOf(database, batch.id);
@@ -331,5 +328,3 @@ export const batchOperations = {
   release,
   batch: find,
 };
-
-export type OpenCounts = Record<OpenStatus, number>;

@@ -1,8 +1,5 @@
 import type { Database } from '../../../store/sqlite/database.ts';
-import type { OpenCounts } from './batch-operations.ts';
-import { type OpenStatus, readBatch, type StoredBatch } from './rows.ts';
-
-const OPEN = "('validating', 'in_progress', 'finalizing', 'cancelling')";
+import { OPEN, type OpenStatus, readBatch, type StoredBatch } from './rows.ts';
 
 export interface Look {
   /** Workers that have run batches, this one included. */
@@ -11,12 +8,12 @@ export interface Look {
   mine: { id: string; epoch: number; status: OpenStatus }[];
   /** Nobody runs them. */
   free: number;
-  open: OpenCounts;
+  open: Record<OpenStatus, number>;
 }
 
 /** How things stand, for the worker of that boot. */
 function look(database: Database, { boot }: { boot: string }): Look {
-  const open: OpenCounts = { validating: 0, in_progress: 0, finalizing: 0, cancelling: 0 };
+  const open: Look['open'] = { validating: 0, in_progress: 0, finalizing: 0, cancelling: 0 };
   const mine: Look['mine'] = [];
   let free = 0;
   for (const row of database.all(`SELECT id, status, owner, epoch FROM batches WHERE status IN ${OPEN}`)) {

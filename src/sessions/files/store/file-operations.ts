@@ -1,10 +1,9 @@
 import type { Database, Row } from '../../../store/sqlite/database.ts';
-import { readFile, type StoredFile } from './rows.ts';
+import { OPEN, readFile, type StoredFile } from './rows.ts';
 
 /** Not one whose time is over: from then on it is as if it had never been. */
 const LIVES = '(expires_ms IS NULL OR expires_ms > ?)';
-const IN_USE = `EXISTS (SELECT 1 FROM batches WHERE input_file = files.id
-  AND status IN ('validating', 'in_progress', 'finalizing', 'cancelling'))`;
+const IN_USE = `EXISTS (SELECT 1 FROM batches WHERE input_file = files.id AND status IN ${OPEN})`;
 
 export interface FileBounds {
   tenantBytesMax: number;

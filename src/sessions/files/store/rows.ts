@@ -13,8 +13,10 @@ export interface StoredFile {
   expiresMs: number | undefined;
 }
 
-export const OPEN_STATUSES = ['validating', 'in_progress', 'finalizing', 'cancelling'] as const;
+const OPEN_STATUSES = ['validating', 'in_progress', 'finalizing', 'cancelling'] as const;
 export type OpenStatus = (typeof OPEN_STATUSES)[number];
+/** As SQL has them. It is the condition of the index `batches_open`, by the letter. */
+export const OPEN = `(${OPEN_STATUSES.map((status) => `'${status}'`).join(', ')})`;
 export type EndStatus = 'completed' | 'failed' | 'expired' | 'cancelled';
 export type BatchStatus = OpenStatus | EndStatus;
 
