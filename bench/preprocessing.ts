@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { gunzipSync } from 'node:zlib';
+import { cacheFolder } from '../src/hosts/models/cache.ts';
 import { seededRandom } from '../src/kernel/random.ts';
-import { Armature } from '../test/upstream/armature.ts';
+import { Durations } from '../src/telemetry/durations.ts';
+import { startArmature } from '../test/upstream/armature.ts';
 import { partsOf } from '../test/upstream/parts.ts';
 import { eventually } from '../test/upstream/waiting.ts';
+import { readArticles, readQuestions } from './corpora.ts';
 
 /**
  * What it is worth to make tokens of texts apart from the model: one gateway, the same model in a process for each arm, the same
@@ -55,26 +56,19 @@ const ARMS: Arm[] = [
 
 /** Every twelfth request puts pieces of articles into an index; the others ask for a few questions of customers. */
 function workOf(): string[][] {
-  const lines = (name: string) =>
-    gunzipSync(readFileSync(join(values.data, name)))
-      .toString('utf8')
-      .split('\n');
   const pieces: string[] = [];
-  for (const line of lines('gsa-articles/articles.jsonl.gz')) {
-    if (line === '') continue;
-    const words = (JSON.parse(line) as { text: string }).text.split(/\s+/);
+  for (const { text } of readArticles(values.data)) {
+    const words = text.split(/\s+/);
     for (let at = 0; at < words.length; at += WORDS_MAX)
       pieces.push(words.slice(at, at + WORDS_MAX).join(' '));
   }
-  const questions = lines('banking77/test.csv.gz')
-    .slice(1)
-    .map((line) => line.replace(/,[^,]*$/, '').replaceAll('"', ''));
+  const questions = readQuestions(values.data, 'test').map(({ text }) => text);
   const random = seededRandom(1);
   const pick = (list: readonly string[]) => list[Math.floor(random.next() * list.length)]!;
   return Array.from({ length: requests }, (_, at) => {
     if (at % 12 === 2) return Array.from({ length: PIECES }, () => pick(pieces));
     const count = 1 + Math.floor(random.next() * 8);
-    return Array.from({ length: count }, () => pick(questions) || 'a');
+    return Array.from({ length: count }, () => pick(questions));
   });
 }
 
@@ -127,79 +121,75 @@ function memoryOf(pid: number): { rss: number; peak: number } {
   return { rss: mib('VmRSS'), peak: mib('VmHWM') };
 }
 
-function quantile(sorted: readonly number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
-}
-
-const armature = new Armature({
-  ARMATURE_MODELS: process.env['ARMATURE_MODELS'] ?? join(process.env['HOME']!, '.cache/armature/models'),
-});
-await armature.configure({
-  backends: Object.fromEntries(
-    ARMS.map(({ name, host }) => [name, { engine: 'local', model: 'minilm', host: { threads: 1, ...host } }]),
-  ),
-  models: {
-    minilm: { format: 'onnx', from: [FILES.model], tokenizer: { from: [FILES.tokenizer] } },
+await using armature = await startArmature(
+  {
+    backends: Object.fromEntries(
+      ARMS.map(({ name, host }) => [
+        name,
+        { engine: 'local', model: 'minilm', host: { threads: 1, ...host } },
+      ]),
+    ),
+    models: {
+      minilm: { format: 'onnx', from: [FILES.model], tokenizer: { from: [FILES.tokenizer] } },
+    },
+    routes: Object.fromEntries(
+      ARMS.map((arm) => [
+        arm.name,
+        { targets: [{ backend: arm.name }], deadline: '300s', ...(arm.prepare && { prepare: arm.prepare }) },
+      ]),
+    ),
   },
-  routes: Object.fromEntries(
-    ARMS.map((arm) => [
-      arm.name,
-      { targets: [{ backend: arm.name }], deadline: '300s', ...(arm.prepare && { prepare: arm.prepare }) },
-    ]),
-  ),
-} as never);
-try {
-  await armature.up();
-  const url = `http://127.0.0.1:${armature.gatewayPort}`;
-  for (const { name } of ARMS) {
-    const ready = async () => (await fetch(`${url}/readyz?route=${name}`)).status === 200;
-    await eventually(`${name} is ready`, ready, 60_000);
-  }
-  const parts = partsOf(armature.data);
-  const pidOf = (name: string) => parts.find(({ part }) => part === `host-${name}`)!.pid;
-  const gateway = parts.find(({ part }) => part.startsWith('gateway'))!.pid;
-  const loaded = ARMS.map(({ name }) => memoryOf(pidOf(name)));
-  console.log(`gateway when ready: ${memoryOf(gateway).rss} MiB`);
-  const work = workOf();
-  const turns = ARMS.map((): Turn[] => []);
-  for (let round = 0; round < rounds; round++) {
-    // Turned round each time, so that no arm always follows the same one.
-    for (let step = 0; step < ARMS.length; step++) {
-      const at = (step + round) % ARMS.length;
-      turns[at]!.push(await turn(url, ARMS[at]!.name, work));
-    }
-  }
-  const base = turns[0]![0]!.answers;
-  console.log(
-    `| arm | loaded, MiB | peak, MiB | texts/s | tokens/s | p50, ms | p99, ms | furthest from the first arm |`,
-  );
-  console.log('| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |');
-  const texts = work.reduce((sum, { length }) => sum + length, 0);
-  for (const [at, { name }] of ARMS.entries()) {
-    const all = turns[at]!;
-    const seconds = all.reduce((sum, each) => sum + each.seconds, 0);
-    const times = all.flatMap(({ answers }) => answers.map(({ ms }) => ms)).sort((a, b) => a - b);
-    const tokens = all[0]!.answers.reduce((sum, each) => sum + each.tokens, 0);
-    const off = Math.max(
-      ...all[0]!.answers.map(({ first }, i) =>
-        Math.max(...first.map((value, j) => Math.abs(value - base[i]!.first[j]!))),
-      ),
-    );
-    const same = tokens === base.reduce((sum, each) => sum + each.tokens, 0);
-    const { peak } = memoryOf(pidOf(name));
-    const cells = [
-      name,
-      `${loaded[at]!.rss} (${loaded[at]!.peak})`,
-      peak,
-      ((texts * rounds) / seconds).toFixed(1),
-      ((tokens * rounds) / seconds).toFixed(0),
-      quantile(times, 0.5).toFixed(0),
-      quantile(times, 0.99).toFixed(0),
-      `${off.toExponential(1)}${same ? '' : ', other tokens'}`,
-    ];
-    console.log(`| ${cells.join(' | ')} |`);
-  }
-  console.log(`gateway at the end: ${memoryOf(gateway).rss} MiB, at most ${memoryOf(gateway).peak} MiB`);
-} finally {
-  await armature[Symbol.asyncDispose]();
+  { env: { ARMATURE_MODELS: cacheFolder() } },
+);
+const url = `http://127.0.0.1:${armature.gatewayPort}`;
+for (const { name } of ARMS) {
+  const ready = async () => (await fetch(`${url}/readyz?route=${name}`)).status === 200;
+  await eventually(`${name} is ready`, ready, 60_000);
 }
+const parts = partsOf(armature.data);
+const pidOf = (name: string) => parts.find(({ part }) => part === `host-${name}`)!.pid;
+const gateway = parts.find(({ part }) => part.startsWith('gateway'))!.pid;
+const loaded = ARMS.map(({ name }) => memoryOf(pidOf(name)));
+console.log(`gateway when ready: ${memoryOf(gateway).rss} MiB`);
+const work = workOf();
+const turns = ARMS.map((): Turn[] => []);
+for (let round = 0; round < rounds; round++) {
+  // Turned round each time, so that no arm always follows the same one.
+  for (let step = 0; step < ARMS.length; step++) {
+    const at = (step + round) % ARMS.length;
+    turns[at]!.push(await turn(url, ARMS[at]!.name, work));
+  }
+}
+const base = turns[0]![0]!.answers;
+console.log(
+  `| arm | loaded, MiB | peak, MiB | texts/s | tokens/s | p50, ms | p99, ms | furthest from the first arm |`,
+);
+console.log('| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |');
+const texts = work.reduce((sum, { length }) => sum + length, 0);
+for (const [at, { name }] of ARMS.entries()) {
+  const all = turns[at]!;
+  const seconds = all.reduce((sum, each) => sum + each.seconds, 0);
+  const times = new Durations();
+  for (const { answers } of all) for (const { ms } of answers) times.add(ms);
+  const { p50, p99 } = times.spread()!;
+  const tokens = all[0]!.answers.reduce((sum, each) => sum + each.tokens, 0);
+  const off = Math.max(
+    ...all[0]!.answers.map(({ first }, i) =>
+      Math.max(...first.map((value, j) => Math.abs(value - base[i]!.first[j]!))),
+    ),
+  );
+  const same = tokens === base.reduce((sum, each) => sum + each.tokens, 0);
+  const { peak } = memoryOf(pidOf(name));
+  const cells = [
+    name,
+    `${loaded[at]!.rss} (${loaded[at]!.peak})`,
+    peak,
+    ((texts * rounds) / seconds).toFixed(1),
+    ((tokens * rounds) / seconds).toFixed(0),
+    p50.toFixed(0),
+    p99.toFixed(0),
+    `${off.toExponential(1)}${same ? '' : ', other tokens'}`,
+  ];
+  console.log(`| ${cells.join(' | ')} |`);
+}
+console.log(`gateway at the end: ${memoryOf(gateway).rss} MiB, at most ${memoryOf(gateway).peak} MiB`);

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
+import { readArticles } from '../corpora.ts';
 
 export interface Passage {
   /** The id of its article. */
@@ -15,14 +13,9 @@ const ASKED_OF = 4;
 
 /** The articles of gsa-articles cut into passages of whole sentences, about 70 words each. */
 export function readPassages(data: string): { asked: Passage[]; examples: Passage[] } {
-  const lines = gunzipSync(readFileSync(join(data, 'gsa-articles/articles.jsonl.gz')))
-    .toString('utf8')
-    .split('\n');
   const asked: Passage[] = [];
   const examples: Passage[] = [];
-  for (const line of lines) {
-    if (line === '') continue;
-    const { id, text } = JSON.parse(line) as { id: string; text: string };
+  for (const { id, text } of readArticles(data)) {
     passagesOf(text).forEach((passage, at) => {
       (at % ASKED_OF === ASKED_OF - 1 ? asked : examples).push({ topic: id, text: passage });
     });

@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import type { Config } from '../../test/upstream/armature.ts';
+import { readQuestions } from '../corpora.ts';
 import { readPassages } from './articles.ts';
 
 /** What is measured: a pipeline of three stages each, over real models or simulated accelerators. All are called `digest`. */
@@ -14,6 +12,9 @@ export interface Scene {
 
 /** What a stage says in words that no model found. */
 const STAND_IN = 'We are very busy: here is your text as it was, without a summary.';
+
+/** A stage that asks for the vector of the caller's text. */
+const VECTOR = { route: 'vectors', kind: 'embeddings', input: '{{ request.text }}' };
 
 /** A passage of an article: its vector, which of 46 articles it is out of, and the sentence that says most. */
 export function realScene(models: string, data: string, deadlineMs: number): Scene {
@@ -33,13 +34,7 @@ export function realScene(models: string, data: string, deadlineMs: number): Sce
         digest: {
           deadline: `${deadlineMs}ms`,
           stages: {
-            vector: {
-              route: 'vectors',
-              kind: 'embeddings',
-              input: '{{ request.text }}',
-              budget: '150ms',
-              onFailure: 'skip',
-            },
+            vector: { ...VECTOR, budget: '150ms', onFailure: 'skip' },
             topic: {
               route: 'topics',
               after: ['vector'],
@@ -70,16 +65,8 @@ const EXAMPLES = 5;
 
 /** A bank's customer asks: the intent by real examples, and two answers that a small chat model writes, each in a process of one thread. */
 export function generativeScene(models: string, data: string, deadlineMs: number): Scene {
-  const rows = (name: string) => {
-    const csv = gunzipSync(readFileSync(join(data, `banking77/${name}.csv.gz`))).toString('utf8');
-    const found = csv.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*)),([^,\r\n]+)\r?\n/g);
-    return Array.from(found, ([, quoted, plain, intent]) => ({
-      text: (quoted?.replaceAll('""', '"') ?? plain!).trim(),
-      intent: intent!,
-    })).slice(1);
-  };
   const classes: Record<string, string[]> = {};
-  for (const { text, intent } of rows('train')) {
+  for (const { text, intent } of readQuestions(data, 'train')) {
     const examples = (classes[intent] ??= []);
     if (examples.length < EXAMPLES) examples.push(text);
   }
@@ -89,7 +76,7 @@ export function generativeScene(models: string, data: string, deadlineMs: number
     parameters: { temperature: 0, max_tokens: tokens },
   });
   return {
-    texts: rows('test').map(({ text }) => text),
+    texts: readQuestions(data, 'test').map(({ text }) => text),
     config: {
       backends: {
         vectors: { engine: 'openai', model: 'vectors', endpoints: [`http://${models}/v1`] },
@@ -103,9 +90,7 @@ export function generativeScene(models: string, data: string, deadlineMs: number
           deadline: `${deadlineMs}ms`,
           stages: {
             intent: {
-              route: 'vectors',
-              kind: 'embeddings',
-              input: '{{ request.text }}',
+              ...VECTOR,
               classes,
               budget: '1s',
               onFailure: { use: Object.keys(classes)[0]! },
@@ -160,13 +145,7 @@ export function simulatedScene(devices: Devices, data: string, deadlineMs: numbe
         digest: {
           deadline: `${deadlineMs}ms`,
           stages: {
-            vector: {
-              route: 'vectors',
-              kind: 'embeddings',
-              input: '{{ request.text }}',
-              budget: '80ms',
-              onFailure: 'skip',
-            },
+            vector: { ...VECTOR, budget: '80ms', onFailure: 'skip' },
             summary: {
               route: 'summaries',
               after: ['vector'],
