@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import type { BackendSettings } from '../../config/schema/index.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { TokenizerFile, TokenizerFiles } from '../preprocessing/contracts.ts';
+import { fileNow } from '../preprocessing/model-tokenizers.ts';
 import { type Gguf, isGguf, readGguf } from './gguf.ts';
 import { ChatTemplate, type SpecialTokens } from './template.ts';
 
@@ -24,12 +25,6 @@ export interface Profile {
   accepts: readonly ('tools' | 'images' | 'json')[] | undefined;
 }
 
-/** What a file says, as long as it stays as it is. */
-interface Read<T> {
-  stamp: string;
-  value: T;
-}
-
 /** A profile that lacks a file is looked at again after this, milliseconds. */
 const AGAIN_MS = 1_000;
 /** Files of which is kept what they say; a configuration names far fewer. */
@@ -40,7 +35,8 @@ export class Profiles {
   readonly #files: TokenizerFiles | undefined;
   readonly #clock: Clock;
   readonly #known = new WeakMap<BackendSettings, { profile: Profile; until: number }>();
-  readonly #ggufs = new Map<string, Read<Gguf>>();
+  /** By path: what a file says, as long as it stays as it is. */
+  readonly #ggufs = new Map<string, { key: string; gguf: Gguf }>();
 
   constructor(files: TokenizerFiles | undefined, clock: Clock) {
     this.#files = files;
@@ -112,32 +108,29 @@ export class Profiles {
   }
 
   #fileOf(named: Named): TokenizerFile {
-    if ('file' in named) return { key: `${named.file} ${stampOf(named.file)}`, path: named.file };
+    if ('file' in named) {
+      const file = fileNow(named.file);
+      if (!file) throw new Error(`there is no file ${named.file}`);
+      return file;
+    }
     const file = this.#files?.ofModel(named.model);
     if (!file) throw new Error(`the tokenizer of the model '${named.model}' is not here yet`);
     return file;
   }
 
-  #gguf({ path }: TokenizerFile): Gguf {
-    const stamp = stampOf(path);
+  #gguf({ key, path }: TokenizerFile): Gguf {
     const read = this.#ggufs.get(path);
-    if (read?.stamp === stamp) return read.value;
-    const value = readGguf(path);
+    if (read?.key === key) return read.gguf;
+    const whole = readGguf(path);
     // What is needed here is the rest: a vocabulary is read by who makes tokens.
-    const kept = { ...value, tokenizer: typeof value.tokenizer === 'string' ? value.tokenizer : {} };
+    const gguf = { ...whole, tokenizer: typeof whole.tokenizer === 'string' ? whole.tokenizer : {} };
     if (this.#ggufs.size >= FILES_MAX) this.#ggufs.clear();
-    this.#ggufs.set(path, { stamp, value: kept });
-    return kept;
+    this.#ggufs.set(path, { key, gguf });
+    return gguf;
   }
 }
 
 type Named = { file: string } | { model: string };
-
-function stampOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (!stat) throw new Error(`there is no file ${path}`);
-  return `${stat.size} ${stat.mtimeMs}`;
-}
 
 /** Templates and special tokens as the makers of tokenizer.json lay them beside it. */
 function besideTokenizer(path: string): { tokens: SpecialTokens; source: string | undefined } {

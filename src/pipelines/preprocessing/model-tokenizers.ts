@@ -36,9 +36,13 @@ export class ModelTokenizers implements TokenizerFiles {
     return undefined;
   }
 
-  /** Known by what the file is now. */
   ofFile(path: string): TokenizerFile | undefined {
-    const found = statSync(path, { throwIfNoEntry: false });
-    return found && { key: `${path} ${found.size} ${found.mtimeMs}`, path };
+    return fileNow(path);
   }
+}
+
+/** Known by what the file is now; undefined where there is none. */
+export function fileNow(path: string): TokenizerFile | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found && { key: `${path} ${found.size} ${found.mtimeMs}`, path };
 }
