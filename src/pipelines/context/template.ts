@@ -1,7 +1,7 @@
 import { Template } from '@huggingface/jinja';
 import { isTangled } from './nesting.ts';
 import { likePython, TEXT_FUNCTIONS } from './template-texts.ts';
-import type { Message } from './transcript.ts';
+import { type Message, textsOf } from './transcript.ts';
 
 /** Tokens that templates write by name. */
 export interface SpecialTokens {
@@ -48,9 +48,7 @@ export class ChatTemplate {
     const shown: Record<string, unknown> = { ...message };
     if (Array.isArray(calls)) shown.tool_calls = calls.map(withArguments);
     if (!this.#takesParts && Array.isArray(content)) {
-      shown.content = content
-        .flatMap((part: { text?: unknown } | null) => (typeof part?.text === 'string' ? [part.text] : []))
-        .join('\n');
+      shown.content = textsOf(message).join('\n');
     }
     return shown;
   }
