@@ -12,7 +12,7 @@ export function boundOfText(text: string): number {
 }
 
 /** What a template that is not known is reckoned to write around each message, in tokens. */
-const AROUND_MESSAGE = 24;
+export const AROUND_MESSAGE = 24;
 /** And once in a prompt: the beginning of the answer, and instructions of its own where there are none. */
 const AROUND_PROMPT = 128;
 

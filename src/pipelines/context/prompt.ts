@@ -1,4 +1,4 @@
-import { boundOfChat, boundOfText, imageTokens } from './bound.ts';
+import { AROUND_MESSAGE, boundOfChat, boundOfText, imageTokens } from './bound.ts';
 import type { Count } from './fit.ts';
 import type { Profile } from './profile.ts';
 import { type Message, textsOf } from './transcript.ts';
@@ -14,9 +14,6 @@ export interface Prompt {
   beside: number;
   exact: boolean;
 }
-
-/** What is reckoned for each message around its text where the template is not known, in tokens. */
-const AROUND_MESSAGE = 24;
 
 /**
  * The prompt of a chat as the engine makes it, or texts that have no fewer tokens. Undefined where the template refuses the
