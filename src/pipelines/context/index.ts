@@ -24,19 +24,16 @@ export interface ContextDeps {
 /** Makes transcripts fit the window of the backend that they are sent to: by rule, and on counted tokens. */
 export class Contexts implements ContextFitter {
   readonly pool: TokenizerPool | undefined;
-  readonly clock: Clock;
   readonly off: boolean;
   readonly profiles: Profiles;
-  readonly summaries: Summaries;
+  readonly summaries = new Summaries();
   /** Windows that engines have told of themselves. */
   readonly toldWindows = new WeakMap<Backend['settings'], number>();
 
   constructor({ clock, tokenizers, off = false }: ContextDeps) {
     this.off = off;
-    this.clock = clock;
     this.pool = tokenizers?.pool;
     this.profiles = new Profiles(tokenizers?.files, clock);
-    this.summaries = new Summaries();
   }
 
   fit(

@@ -35,10 +35,6 @@ export class Summaries {
     sizeCalculation: (text) => text.length + 64,
   });
 
-  get size(): number {
-    return this.#kept.size;
-  }
-
   /**
    * Calls back once, at once where it is kept; never once the returned function was called. Where fewer of the turns have a
    * summary already, that stands for them in what the other route reads.
