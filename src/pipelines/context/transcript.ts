@@ -29,9 +29,9 @@ const OWN_MEMBER = 'armature';
 
 /** Reads a transcript; undefined where the body has none that can be read: the engine will say what is wrong with it. */
 export function readTranscript(body: Buffer): Transcript | undefined {
-  const scanned = scanMembers(body);
+  const scanned = scanMembers(body, 0, body.length, ['messages']);
   if (typeof scanned === 'string') return undefined;
-  const list = scanned.members.findLast(({ key }) => key === 'messages');
+  const list = scanned.members.at(-1);
   const places = list && scanElements(body, list.start, list.end);
   if (!places || places.length === 0) return undefined;
   let rest: Record<string, unknown>;
