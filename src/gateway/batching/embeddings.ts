@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { canonicalMembers, canonicalObject } from '../../protocols/canonical-json.ts';
 import { type Member, scanMembers } from '../../protocols/json-members.ts';
+import { embeddingsUsage } from '../../protocols/openai/embeddings.ts';
 import type { Joiner, Part, Share } from './contracts.ts';
 import { readRows, renumbered } from './embedding-rows.ts';
 import { hasTwice, replaced, withMembers } from './pieces.ts';
@@ -81,7 +82,7 @@ const joiner: Joiner = {
       const id = find('id');
       if (id) edits.set(id, JSON.stringify(`embd-${ids[at]}`));
       if (usage && tokensIn !== undefined) {
-        edits.set(usage, JSON.stringify({ prompt_tokens: tokensIn, total_tokens: tokensIn }));
+        edits.set(usage, JSON.stringify(embeddingsUsage(tokensIn)));
       }
       return { body: replaced(answer, edits), jsonBytes: undefined, tokensIn };
     });

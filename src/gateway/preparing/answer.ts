@@ -1,5 +1,6 @@
 import { type Member as JsonMember, scanMembers } from '../../protocols/json-members.ts';
 import { type Datatype, writeInferAnswer } from '../../protocols/oip/tensors.ts';
+import { embeddingsList, embeddingsUsage } from '../../protocols/openai/embeddings.ts';
 import { replaced } from '../batching/pieces.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Frame, Member, RowAnswer } from './member.ts';
@@ -17,7 +18,7 @@ function answerDocument(member: Member, rows: readonly string[], { headers }: Fr
   const find = (key: string) => members.find((each) => each.key === key);
   const edits = new Map<JsonMember, string>([[find('data')!, `[${rows.join(',')}]`]]);
   const usage = find('usage');
-  if (usage) edits.set(usage, JSON.stringify(usageOf(member)));
+  if (usage) edits.set(usage, JSON.stringify(embeddingsUsage(member.tokensIn)));
   const id = find('id');
   if (id) edits.set(id, JSON.stringify(`embd-${member.x.id}`));
   member.respond(200, [...headers], replaced(document, edits));
@@ -41,18 +42,7 @@ function answerVectors(
     });
     return;
   }
-  const body = {
-    object: 'list',
-    data: rows.map((vector, index) => ({
-      object: 'embedding',
-      index,
-      embedding: base64
-        ? Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64')
-        : [...vector],
-    })),
-    model: carrier.backend!.model,
-    usage: usageOf(member),
-  };
+  const body = embeddingsList(rows, { model: carrier.backend!.model, tokens: member.tokensIn, base64 });
   member.respond(200, [...ownHeaders(headers), 'content-type', 'application/json'], JSON.stringify(body));
 }
 
@@ -86,11 +76,6 @@ function answerInfer(
       ? ['content-type', 'application/json']
       : ['content-type', 'application/octet-stream', 'inference-header-content-length', String(headerLength)];
   member.respond(200, [...ownHeaders(headers), ...framing], body);
-}
-
-function usageOf({ tokens }: Member): object {
-  const count = tokens.reduce((sum, each) => sum + each, 0);
-  return { prompt_tokens: count, total_tokens: count };
 }
 
 function versionOf({ call }: Exchange): string {

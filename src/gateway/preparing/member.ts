@@ -63,6 +63,11 @@ export class Member {
     x.scope.add(() => this.#end());
   }
 
+  /** Of all its texts. */
+  get tokensIn(): number {
+    return this.tokens.reduce((sum, count) => sum + count, 0);
+  }
+
   /** Takes room for what it holds until it is over; false where there is none. */
   hold(bytes: number): boolean {
     if (!this.#path.deps.buffers.take(bytes)) return false;
@@ -98,11 +103,10 @@ export class Member {
 
   respond(status: number, headers: HeaderList, body: Buffer | string): void {
     const { x } = this;
-    const tokens = this.tokens.reduce((sum, count) => sum + count, 0);
     x.outcome = 'ok';
     x.status = status;
     x.firstContentAt = this.#path.deps.clock.mono();
-    x.tokensIn = tokens;
+    x.tokensIn = this.tokensIn;
     x.tokensOut = 0;
     const type = headers.findIndex((each, i) => i % 2 === 0 && each === 'content-type');
     const bytes = Buffer.from(body as string);

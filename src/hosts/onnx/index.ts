@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { LocalBackendSettings } from '../../config/schema/index.ts';
+import { embeddingsList } from '../../protocols/openai/embeddings.ts';
 import type { HostOrder, HostServer } from '../contracts.ts';
 import { badRequest } from '../fault.ts';
 import { type Exchange, type Handler, jsonObject, openListener } from '../listener.ts';
@@ -113,18 +114,7 @@ async function answerEmbedding(
   const vectors = await batcher.embed(rows, exchange.gone);
   if (!vectors) return;
   const tokens = rows.reduce((sum, row) => sum + row.length, 0);
-  exchange.answer(200, {
-    object: 'list',
-    data: vectors.map((vector, index) => ({
-      object: 'embedding',
-      index,
-      embedding: base64
-        ? Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64')
-        : [...vector],
-    })),
-    model: name,
-    usage: { prompt_tokens: tokens, total_tokens: tokens },
-  });
+  exchange.answer(200, embeddingsList(vectors, { model: name, tokens, base64 }));
 }
 
 async function tokensOf(

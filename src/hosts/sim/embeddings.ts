@@ -1,4 +1,5 @@
 import { seededRandom } from '../../kernel/random.ts';
+import { embeddingsList } from '../../protocols/openai/embeddings.ts';
 import { badRequest } from '../fault.ts';
 import { type Exchange, jsonObject } from '../listener.ts';
 import { checkModel, type Served } from './chat.ts';
@@ -42,16 +43,8 @@ export async function answerEmbeddings(served: Served, exchange: Exchange): Prom
     return;
   }
   const tokens = inputs.reduce((sum, input) => sum + input.tokens, 0);
-  exchange.answer(200, {
-    object: 'list',
-    data: inputs.map((input, index) => ({
-      object: 'embedding',
-      index,
-      embedding: encode(vector(input.digest, dimensions as number), format),
-    })),
-    model: served.model,
-    usage: { prompt_tokens: tokens, total_tokens: tokens },
-  });
+  const vectors = inputs.map((input) => vector(input.digest, dimensions as number));
+  exchange.answer(200, embeddingsList(vectors, { model: served.model, tokens, base64: format === 'base64' }));
 }
 
 /** A text, a list of texts, a list of token numbers, or a list of such lists. */
@@ -82,14 +75,4 @@ function vector(seed: number, dimensions: number): Float32Array {
   const values = Float32Array.from({ length: dimensions }, () => random.next() - 0.5);
   const norm = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
   return values.map((value) => value / norm);
-}
-
-/** base64 is that of little-endian 32-bit floats. */
-function encode(values: Float32Array, format: 'float' | 'base64'): number[] | string {
-  if (format === 'float') return [...values];
-  const bytes = Buffer.alloc(values.length * 4);
-  values.forEach((value, index) => {
-    bytes.writeFloatLE(value, index * 4);
-  });
-  return bytes.toString('base64');
 }
