@@ -39,10 +39,8 @@ export interface EachEnd {
   failed: number;
 }
 
-/** What one item came to; `value` undefined where it is left out. */
-interface ItemEnd {
-  value: StageValue | undefined;
-}
+/** What one item came to; undefined where it is left out. */
+type ItemEnd = StageValue | undefined;
 
 /** A stage with `each`: its route is asked once for every item, a few at once, and each item has its own way out. */
 export class EachRun {
@@ -105,7 +103,7 @@ export class EachRun {
         if (asked.value) {
           const rung = rerouted ? 'route' : asked.end?.inner?.degraded;
           if (rung !== undefined) this.#labels.add(rung);
-          done({ value: asked.value });
+          done(asked.value);
         } else this.#failedOne(index, asked, rerouted, done);
       },
     });
@@ -146,10 +144,10 @@ export class EachRun {
       this.#end();
     } else if (onFailure === 'skip') {
       this.#labels.add('skip');
-      done({ value: undefined });
+      done(undefined);
     } else if ('use' in onFailure) {
       this.#labels.add('use');
-      done({ value: standIn(stage.settings, onFailure.use) });
+      done(standIn(stage.settings, onFailure.use));
     } else this.#ask(index, onFailure.route, true, done);
   }
 
@@ -170,10 +168,10 @@ export class EachRun {
   #value(): StageValue {
     const items: StageItem[] = [];
     const vectors: (readonly number[])[] = [];
-    for (const [index, end] of this.#fan.results.entries()) {
-      if (!end?.value) continue;
-      items.push(this.#itemOf(this.#options.items[index]!, end.value));
-      const vector = end.value.vectors?.[0];
+    for (const [index, value] of this.#fan.results.entries()) {
+      if (!value) continue;
+      items.push(this.#itemOf(this.#options.items[index]!, value));
+      const vector = value.vectors?.[0];
       if (vector) vectors.push(vector);
     }
     const text = items.map((item) => item.text).join('\n');
