@@ -49,8 +49,6 @@ export class Asking {
   #call: StageCall | undefined;
   #leaveClasses: (() => void) | undefined;
   #timer: TimerHandle;
-  /** Its words go to the caller: they were judged on their way. */
-  isPassedOn = false;
 
   constructor(options: AskingOptions) {
     this.#options = options;
@@ -128,7 +126,7 @@ export class Asking {
       done({ failure: end.failure, end });
       return;
     }
-    const value = this.isPassedOn ? { text: '' } : stage.kind!.read(stage.settings, end.body, ask);
+    const value = end.passedOn ? { text: '' } : stage.kind!.read(stage.settings, end.body, ask);
     done(value ? { value, end } : { failure: noAnswer(), end });
   }
 

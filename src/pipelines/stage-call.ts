@@ -13,6 +13,8 @@ export interface CallEnd {
   tookMs: number;
   /** Undefined where the route gave an answer, which is in `body` unless it was passed on as a stream. */
   failure: Failure | undefined;
+  /** Its words went to the taker: they were judged on their way. */
+  passedOn: boolean;
   headers: HeaderList;
   body: Buffer;
 }
@@ -164,6 +166,7 @@ export class StageCall implements InnerSink {
       inner,
       tookMs: this.#options.path.deps.clock.mono() - this.#startedAt,
       failure,
+      passedOn: this.#passesOn,
       headers: this.#headers,
       body,
     });

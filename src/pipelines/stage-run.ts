@@ -113,7 +113,6 @@ export class StageRun {
   /** The first of its words go to the caller: it has kept its time. */
   begun(): void {
     this.#firstContentAt = this.#host.path.deps.clock.mono();
-    if (this.#asking) this.#asking.isPassedOn = true;
   }
 
   #ask(route: string): void {
