@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Exchange, InnerSink, Path } from '../../gateway/contracts.ts';
 import type { Failure } from '../../kernel/errors.ts';
 import type { Priority } from '../../kernel/priorities.ts';
@@ -23,7 +24,7 @@ type Examples = Readonly<Record<string, readonly string[]>>;
  * the stage's own route, by whoever needs them first, and kept for everybody while the route's models stay the same.
  */
 export class ClassVectors {
-  readonly #sets = new Map<string, ClassCentres | Learning>();
+  readonly #sets = new LRUCache<string, ClassCentres | Learning>({ max: SETS_MAX });
   /** What they are known by, made once for each snapshot: examples are long. */
   readonly #keys = new WeakMap<StageSettings, { snapshot: unknown; route: string; key: string }>();
 
@@ -34,8 +35,6 @@ export class ClassVectors {
     const key = this.#keyOf(path, stage, route);
     const known = this.#sets.get(key);
     if (known && !(known instanceof Learning)) {
-      this.#sets.delete(key); // and to the end: of too many the one goes that was not used for longest
-      this.#sets.set(key, known);
       done(known);
       return nothing;
     }
@@ -47,11 +46,11 @@ export class ClassVectors {
       else done(found);
     });
     if (!known) {
-      this.#keep(key, learning);
+      this.#sets.set(key, learning);
       learning.start((found) => {
         if ('code' in found)
           this.#sets.delete(key); // the next one tries again
-        else this.#keep(key, found);
+        else this.#sets.set(key, found);
       });
     }
     return () => leave();
@@ -64,12 +63,6 @@ export class ClassVectors {
     const key = JSON.stringify([route, modelsOf(path, route), stage.parameters, stage.classes]);
     this.#keys.set(stage, { snapshot, route, key });
     return key;
-  }
-
-  #keep(key: string, set: ClassCentres | Learning): void {
-    this.#sets.delete(key);
-    this.#sets.set(key, set);
-    if (this.#sets.size > SETS_MAX) this.#sets.delete(this.#sets.keys().next().value!);
   }
 }
 
