@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Chunk, ChunkDone, ChunkFailed } from './crew.ts';
 import type { OpenTokenizer } from './tokenizer.ts';
 
@@ -7,7 +8,7 @@ const OPEN_MAX = 16;
 /** Works on chunks, one at once: in a thread, or in place in a simulation. */
 export class ChunkTokenizer {
   readonly #open: (path: string) => OpenTokenizer;
-  readonly #tokenizers = new Map<string, OpenTokenizer>();
+  readonly #tokenizers = new LRUCache<string, OpenTokenizer>({ max: OPEN_MAX });
 
   constructor(open: (path: string) => OpenTokenizer) {
     this.#open = open;
@@ -37,10 +38,10 @@ export class ChunkTokenizer {
   }
 
   #tokenizer(key: string, path: string): OpenTokenizer {
-    const found = this.#tokenizers.get(key) ?? this.#open(path);
-    this.#tokenizers.delete(key);
-    this.#tokenizers.set(key, found);
-    if (this.#tokenizers.size > OPEN_MAX) this.#tokenizers.delete(this.#tokenizers.keys().next().value!);
-    return found;
+    const known = this.#tokenizers.get(key);
+    if (known) return known;
+    const opened = this.#open(path);
+    this.#tokenizers.set(key, opened);
+    return opened;
   }
 }
