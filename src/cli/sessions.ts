@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { inFull, type SessionView, type SessionViewInFull, shown } from '../store/session-view.ts';
+import { inFull, pageOfSessions, type SessionView, type SessionViewInFull } from '../store/session-view.ts';
 import type { SessionsStore } from '../store/sessions.ts';
 import { sessionsFile, sessionsIn } from '../store/sqlite/sessions.ts';
 import { type ActionGroup, type CommonOptions, defineAction, failed, wholeNumber } from './command.ts';
@@ -151,10 +151,9 @@ function deskOf(store: SessionsStore): SessionDesk {
   const none = (id: string) => failed(`there is no session '${id}'`);
   return {
     async page(limit, after, tenant) {
-      const asked = { limit: limit + 1, ...(after && { after }), ...(tenant && { tenant }) };
-      const found = (await store.list(asked)).map(shown);
-      const data = found.slice(0, limit);
-      return { data, next: found.length > limit ? data.at(-1)!.id : null };
+      const page = await pageOfSessions(store, { limit, after, tenant });
+      if (!page) throw none(after!);
+      return page;
     },
     async show(id) {
       const found = await store.show({ id });

@@ -4,7 +4,7 @@ import type { LedgerService } from '../events/ledger.ts';
 import { Retention } from '../events/retention.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Timers } from '../kernel/timers.ts';
-import { inFull, shown } from '../store/session-view.ts';
+import { inFull, pageOfSessions } from '../store/session-view.ts';
 import type { SessionsStore } from '../store/sessions.ts';
 import { sessionsFile, sessionsIn } from '../store/sqlite/sessions.ts';
 
@@ -57,25 +57,18 @@ export class KeptSessions {
   /** What the management API shows and does of them. */
   get surface(): Pick<Surface, 'sessions' | 'session' | 'removeSession'> {
     return {
-      sessions: async ({ limit, after, tenant }) => {
-        if (!this.#isThere) return after === undefined ? { data: [], next: null } : undefined;
-        if (after !== undefined && !(await this.#store.show({ id: after }))) return undefined;
-        const found = await this.#store.list({
-          limit: limit + 1,
-          ...(after === undefined ? {} : { after }),
-          ...(tenant === undefined ? {} : { tenant }),
-        });
-        const data = found.slice(0, limit).map(shown);
-        return { data, next: found.length > limit ? data.at(-1)!.id : null };
+      sessions: async (asked) => {
+        if (this.#isThere) return pageOfSessions(this.#store, asked);
+        return asked.after === undefined ? { data: [], next: null } : undefined;
       },
       session: async (id) => {
         const found = this.#isThere ? await this.#store.show({ id }) : undefined;
         return found && inFull(found);
       },
       removeSession: async (id, actor) => {
-        const found = this.#isThere ? await this.#store.show({ id }) : undefined;
-        if (!found || !(await this.#store.remove({ id }))) return false;
-        const { tenant, turns } = found;
+        const removed = this.#isThere ? await this.#store.remove({ id }) : undefined;
+        if (!removed) return false;
+        const { tenant, turns } = removed;
         this.#ledger.append({
           type: 'session-removed',
           subject: `session:${id}`,

@@ -175,7 +175,7 @@ describe('retention', () => {
     const keep = { sinceMs: now, bytesMax: Number.MAX_SAFE_INTEGER, limit: 3 };
     expect(await store.sweep(keep)).toEqual({ removed: 3, more: true });
     expect(await store.sweep(keep)).toEqual({ removed: 1, more: false });
-    expect((await store.list({ limit: 10 })).map(({ id }) => id)).toEqual(['r0']);
+    expect((await store.list({ limit: 10 }))!.map(({ id }) => id)).toEqual(['r0']);
     expect(await chain('late')).toHaveLength(4);
   });
 
@@ -184,7 +184,7 @@ describe('retention', () => {
     for (let n = 0; n < 20; n++) await store.keep(turn(`r${n}`, { output: [{ id: `o${n}`, body }] }));
     for (let more = true; more; )
       more = (await store.sweep({ sinceMs: 0, bytesMax: 1_000_000, limit: 2 })).more;
-    const left = (await store.list({ limit: 100 })).map(({ id }) => id);
+    const left = (await store.list({ limit: 100 }))!.map(({ id }) => id);
     expect(left.length).toBeGreaterThan(4);
     expect(left.length).toBeLessThan(11);
     expect(left[0]).toBe('r19');
@@ -196,6 +196,6 @@ describe('retention', () => {
     for (let n = 0; n < 20; n++) await store.keep(turn(`r${n}`, { output: [{ id: `o${n}`, body }] }));
     for (let more = true; more; )
       more = (await store.sweep({ sinceMs: 0, bytesMax: 500_000, limit: 1 })).more;
-    expect((await store.list({ limit: 100 })).at(-1)).toMatchObject({ id: 'small' });
+    expect((await store.list({ limit: 100 }))!.at(-1)).toMatchObject({ id: 'small' });
   });
 });

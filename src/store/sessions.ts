@@ -38,12 +38,13 @@ export interface SessionsStore {
   itemsById(args: { tenant: string; ids: string[] }): Promise<{ id: string; body: string }[]>;
   removeItem(args: Owned & Writer & { item: string }): Promise<'removed' | 'held' | undefined>;
 
-  /** For operators, whatever the tenant: last changed first. */
-  list(args: { limit: number; after?: string; tenant?: string }): Promise<SessionSummary[]>;
+  /** For operators, whatever the tenant: last changed first; undefined where `after` is none of them. */
+  list(args: { limit: number; after?: string; tenant?: string }): Promise<SessionSummary[] | undefined>;
   show(args: { id: string }): Promise<SessionInFull | undefined>;
   /** Id of the request that was answered with that response. */
   requestOf(args: { response: string }): Promise<string | undefined>;
-  remove(args: { id: string }): Promise<boolean>;
+  /** Gives what it removed. */
+  remove(args: { id: string }): Promise<SessionSummary | undefined>;
   /** One small step of retention: removes up to `limit` sessions; whether more may be due. */
   sweep(args: {
     sinceMs: number;

@@ -2,13 +2,19 @@ import type { SessionInFull, SessionSummary } from '../sessions.ts';
 import type { Database, Row } from './database.ts';
 import { giveBack, usedBytes } from './extent.ts';
 
+interface PageOfAll {
+  limit: number;
+  after?: string;
+  tenant?: string;
+}
+
 /** What operators do with sessions, and retention. */
 export function sessionAdministration(database: Database) {
   return {
-    list({ limit, after, tenant }: { limit: number; after?: string; tenant?: string }): SessionSummary[] {
+    list({ limit, after, tenant }: PageOfAll): SessionSummary[] | undefined {
       const from =
         after === undefined ? undefined : database.get('SELECT * FROM sessions WHERE id = ?', after);
-      if (after !== undefined && !from) return [];
+      if (after !== undefined && !from) return undefined;
       const rows = database.all(
         `SELECT * FROM sessions WHERE (? IS NULL OR (updated_ms, id) < (?, ?)) AND (? IS NULL OR tenant = ?)
          ORDER BY updated_ms DESC, id DESC LIMIT ?`,
@@ -48,14 +54,15 @@ export function sessionAdministration(database: Database) {
         })),
       };
     },
-    ...causes(database),
-    remove({ id }: { id: string }): boolean {
-      return database.run('DELETE FROM sessions WHERE id = ?', id) > 0;
+    requestOf({ response }: { response: string }): string | undefined {
+      const row = database.get('SELECT request FROM responses WHERE id = ?', response);
+      return row && String(row.request);
+    },
+    remove({ id }: { id: string }): SessionSummary | undefined {
+      return database.all('DELETE FROM sessions WHERE id = ? RETURNING *', id).map(summaryOf)[0];
     },
     sweep({ sinceMs, bytesMax, limit }: { sinceMs: number; bytesMax: number; limit: number }) {
-      const oldest = (which: string) =>
-        `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE ${which} ORDER BY updated_ms, id LIMIT ?)`;
-      const removed = database.run(oldest('updated_ms < ?'), sinceMs, limit);
+      const removed = removeOldest(database, 'updated_ms < ?', sinceMs, limit);
       if (removed > 0 || usedBytes(database) <= bytesMax) {
         giveBack(database);
         return { removed, more: removed === limit };
@@ -65,11 +72,20 @@ export function sessionAdministration(database: Database) {
         'SELECT tenant FROM sessions GROUP BY tenant ORDER BY sum(size) DESC, tenant LIMIT 1',
       );
       if (!most) return { removed: 0, more: false };
-      const beyond = database.run(oldest('tenant = ?'), most.tenant!, limit);
+      const beyond = removeOldest(database, 'tenant = ?', most.tenant!, limit);
       giveBack(database);
       return { removed: beyond, more: beyond > 0 && usedBytes(database) > bytesMax };
     },
   };
+}
+
+/** `which` has one place for `of`. Gives how many there were. */
+function removeOldest(database: Database, which: string, of: string | number, limit: number): number {
+  return database.run(
+    `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE ${which} ORDER BY updated_ms, id LIMIT ?)`,
+    of,
+    limit,
+  );
 }
 
 function summaryOf(row: Row): SessionSummary {
@@ -80,15 +96,5 @@ function summaryOf(row: Row): SessionSummary {
     turns: Number(row.turns),
     createdMs: Number(row.created_ms),
     updatedMs: Number(row.updated_ms),
-  };
-}
-
-/** What leads from a response to what the ledger has of it. */
-function causes(database: Database) {
-  return {
-    requestOf({ response }: { response: string }): string | undefined {
-      const row = database.get('SELECT request FROM responses WHERE id = ?', response);
-      return row && String(row.request);
-    },
   };
 }
