@@ -1,3 +1,4 @@
+import { Scope } from '../kernel/scope.ts';
 import type { OipModelCall, OpenaiCall } from './call.ts';
 import type { Caller, HeaderList } from './contracts.ts';
 import type { Cost } from './cost.ts';
@@ -19,7 +20,7 @@ export abstract class CarrierCaller implements Caller {
   onDrain: (() => void) | undefined;
   /** The request itself, once it is on its way. */
   carrier: Exchange | undefined;
-  #closers: (() => void)[] | undefined = [];
+  readonly #untilClosed = new Scope();
 
   constructor(target: string, body: Buffer) {
     this.target = target;
@@ -38,15 +39,12 @@ export abstract class CarrierCaller implements Caller {
   }
 
   whenClosed(run: () => void): void {
-    if (this.#closers) this.#closers.push(run);
-    else run();
+    this.#untilClosed.add(run);
   }
 
   /** To be called once, when nothing of the answer is held any more. */
   protected close(): void {
-    const closers = this.#closers;
-    this.#closers = undefined;
-    for (const run of closers ?? []) run();
+    this.#untilClosed.close();
   }
 }
 

@@ -1,3 +1,4 @@
+import { Scope } from '../kernel/scope.ts';
 import type { Caller, HeaderList, InnerAsk, InnerRequest, InnerSink, InnerTerms } from './contracts.ts';
 
 /** The caller's side of a request that the gateway makes itself: a stage of a pipeline, a line of a batch. */
@@ -10,7 +11,7 @@ export class InnerCaller implements Caller, InnerAsk {
   onDrain: (() => void) | undefined;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #sink: InnerSink;
-  #closers: (() => void)[] | undefined = [];
+  readonly #untilClosed = new Scope();
 
   constructor({ target, body, headers, terms }: InnerRequest, sink: InnerSink) {
     this.target = target;
@@ -29,9 +30,9 @@ export class InnerCaller implements Caller, InnerAsk {
   }
 
   respond(status: number, headers: HeaderList, body: Buffer | string): void {
-    if (!this.#closers) return;
+    if (this.#untilClosed.closed) return;
     this.#sink.whole(status, headers, typeof body === 'string' ? Buffer.from(body) : body);
-    this.#close();
+    this.#untilClosed.close();
   }
 
   open(status: number, headers: HeaderList): void {
@@ -39,38 +40,31 @@ export class InnerCaller implements Caller, InnerAsk {
   }
 
   write(piece: Buffer | string): boolean {
-    return this.#closers === undefined || this.#sink.piece(piece);
+    return this.#untilClosed.closed || this.#sink.piece(piece);
   }
 
   end(): void {
-    if (!this.#closers) return;
+    if (this.#untilClosed.closed) return;
     this.#sink.end();
-    this.#close();
+    this.#untilClosed.close();
   }
 
   destroy(): void {
-    if (!this.#closers) return;
+    if (this.#untilClosed.closed) return;
     this.#sink.broken();
-    this.#close();
+    this.#untilClosed.close();
   }
 
   whenClosed(run: () => void): void {
-    if (this.#closers) this.#closers.push(run);
-    else run();
+    this.#untilClosed.add(run);
   }
 
   leave(): void {
     this.onGone?.();
-    this.#close();
+    this.#untilClosed.close();
   }
 
   resume(): void {
     this.onDrain?.();
-  }
-
-  #close(): void {
-    const closers = this.#closers;
-    this.#closers = undefined;
-    for (const run of closers ?? []) run();
   }
 }
