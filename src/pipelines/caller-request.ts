@@ -1,9 +1,8 @@
 import type { Exchange } from '../gateway/contracts.ts';
 import { type Failure, invalidRequest } from '../kernel/errors.ts';
 import { scanMembers } from '../protocols/json-members.ts';
+import { isObject, type Json, setMember } from '../protocols/json-object.ts';
 import { readOipCaller } from './oip.ts';
-
-type Json = Record<string, unknown>;
 
 /** What a caller asked a pipeline for. */
 export interface CallerRequest {
@@ -95,7 +94,7 @@ export function extrasFor(x: Exchange, body: Json, kind: string, stream: boolean
   if (kind !== 'chat' && kind !== 'completions' && kind !== 'embeddings') return extras;
   for (const [key, value] of Object.entries(body)) {
     if (OWN.includes(key) || (called !== kind && !BOTH_KNOW.includes(key))) continue;
-    set(extras, key, typeof value === 'number' ? exactly(x.caller.body, key, value) : value);
+    setMember(extras, key, typeof value === 'number' ? exactly(x.caller.body, key, value) : value);
   }
   if (stream && body['stream_options'] != null) extras['stream_options'] = body['stream_options'];
   return extras;
@@ -112,12 +111,3 @@ function exactly(body: Buffer, key: string, value: number): unknown {
 
 /** In V8, and not in TypeScript's library yet. */
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
-
-/** As a member of its own, whatever its name. */
-function set(target: Json, key: string, value: unknown): void {
-  Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}

@@ -1,5 +1,6 @@
 import type { Exchange, OipModelCall, Path } from '../gateway/contracts.ts';
 import { type Failure, invalidRequest } from '../kernel/errors.ts';
+import { type Json, setMember } from '../protocols/json-object.ts';
 import {
   elementsOf,
   type InferCall,
@@ -14,8 +15,6 @@ import type { StageValue } from './kinds/contracts.ts';
 import type { PipelinePlan } from './plan.ts';
 
 /** Pipelines called over the Open Inference Protocol: a model with one input of text, and what the last stage finds as outputs. */
-
-type Json = Record<string, unknown>;
 
 const VERSION = '1';
 const INPUT = 'text';
@@ -60,7 +59,7 @@ export function readOipCaller(x: Exchange): CallerRequest | Failure {
     const value = toJson(other);
     if (value === undefined)
       return invalidRequest(`input '${other.name}': a pipeline reads no ${other.datatype}`);
-    Object.defineProperty(others, other.name, { value, enumerable: true });
+    setMember(others, other.name, value);
   }
   return called(text, others);
 }

@@ -1,9 +1,9 @@
+import { isObject, type Json } from '../protocols/json-object.ts';
 import { EventSplitter } from '../protocols/openai/event-splitter.ts';
 import { eventData, eventName } from '../protocols/openai/events.ts';
 
 /** Chats told as completions, and completions as chats: what a stage answers in, and what its caller asked in, may differ. */
 
-type Json = Record<string, unknown>;
 type Kind = 'chat' | 'completions';
 
 /** A whole answer of the other kind; undefined where it is none. */
@@ -82,8 +82,4 @@ export class StreamReframing {
     this.#begun[place] = true;
     return { index, delta, logprobs: null, finish_reason };
   }
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 import { Environment, parse, tokenize } from '@huggingface/jinja';
+import { isObject } from '../protocols/json-object.ts';
 import { BoundedInterpreter } from './interpreter.ts';
 
 /** What a template's names stand for. */
@@ -195,10 +196,6 @@ function plain(scope: TemplateScope, way: readonly string[]): string | undefined
     value = value[way[i]!];
   }
   return typeof value === 'string' ? value : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isNode(value: unknown): value is Node {

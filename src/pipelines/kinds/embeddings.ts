@@ -1,7 +1,7 @@
+import { isObject, parsedObject } from '../../protocols/json-object.ts';
 import type { ClassCentres, StageItem, StageKind, StageValue } from './contracts.ts';
 import { cosine } from './cosine.ts';
 import { itemsOf } from './items.ts';
-import { isObject, parsedObject } from './json.ts';
 import { inputOf } from './text.ts';
 
 /** Numbers of one vector at most. */

@@ -1,5 +1,5 @@
+import { isObject } from '../../protocols/json-object.ts';
 import { type Filling, StageFault, type StageItem } from './contracts.ts';
-import { isObject } from './json.ts';
 
 /** The longest list that a stage takes: each of its items costs memory, and most of them a call. */
 const ITEMS_MAX = 1024;

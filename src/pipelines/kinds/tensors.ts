@@ -1,3 +1,4 @@
+import { isObject, type Json, parsedObject } from '../../protocols/json-object.ts';
 import { oipPath } from '../../protocols/oip/paths.ts';
 import {
   type Filling,
@@ -9,7 +10,6 @@ import {
 } from './contracts.ts';
 import { isVector } from './embeddings.ts';
 import { itemsOf } from './items.ts';
-import { isObject, type Json, parsedObject } from './json.ts';
 
 type TensorSettings = NonNullable<StageSettings['tensors']>[string];
 type Scalar = string | number | boolean;

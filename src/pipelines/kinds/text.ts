@@ -1,6 +1,6 @@
+import { isObject, type Json, parsedObject } from '../../protocols/json-object.ts';
 import { namedClass } from './classes.ts';
 import type { Filling, StageAsk, StageKind, StageSettings, StageValue } from './contracts.ts';
-import { isObject, type Json, parsedObject } from './json.ts';
 
 type Extras = Readonly<Record<string, unknown>>;
 

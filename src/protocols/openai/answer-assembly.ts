@@ -1,4 +1,4 @@
-type Json = Record<string, unknown>;
+import { isObject, type Json, setMember } from '../json-object.ts';
 
 /** Finish reasons of an answer that came to its own end. */
 const FINISHED = ['stop', 'length', 'tool_calls', 'function_call', 'eos_token', 'stop_sequence'];
@@ -183,7 +183,7 @@ export class AnswerAssembly {
     if (value === null) return;
     const known = Object.hasOwn(target, key) ? target[key] : undefined;
     if (known === undefined || known === '') {
-      Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
+      setMember(target, key, value);
       this.size += 64;
     } else if (JSON.stringify(known) !== JSON.stringify(value)) this.#broken = true;
   }
@@ -226,10 +226,6 @@ function newChoice(): Choice {
     logprobs: undefined,
     finish: undefined,
   };
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isPlace(value: unknown): value is number {

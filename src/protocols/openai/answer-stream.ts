@@ -1,4 +1,4 @@
-type Json = Record<string, unknown>;
+import { isObject, type Json, setMember } from '../json-object.ts';
 
 /** Members of a document that each of its chunks repeats. */
 const REPEATED = ['id', 'created', 'model', 'system_fingerprint', 'service_tier'];
@@ -20,7 +20,7 @@ export function answerStream(
   const once: Json = {};
   for (const [key, value] of Object.entries(head)) {
     if (REPEATED.includes(key)) repeated[key] = value;
-    else if (value !== null) set(once, key, value);
+    else if (value !== null) setMember(once, key, value);
   }
   const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
   const chunk = (parts: Json[], more: Json = {}): Json => ({
@@ -58,7 +58,7 @@ function chatParts(choice: Json): Json[] | undefined {
   for (const key of THOUGHTS) if (others[key]) parts.push(part({ [key]: others[key] }));
   const words: Json = content === null ? {} : { content };
   for (const [key, value] of Object.entries(others)) {
-    if (value !== null && !(THOUGHTS.includes(key) && value)) set(words, key, value);
+    if (value !== null && !(THOUGHTS.includes(key) && value)) setMember(words, key, value);
   }
   if (Object.keys(words).length > 0 || logprobs !== null) parts.push(part(words, logprobs));
   for (const [at, call] of ((calls ?? []) as unknown[]).entries()) {
@@ -81,13 +81,4 @@ function textParts(choice: Json): Json[] | undefined {
 /** Without what is null. */
 function said(members: Json): Json {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
-}
-
-/** As a member of its own, whatever its name. */
-function set(target: Json, key: string, value: unknown): void {
-  Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
