@@ -115,3 +115,12 @@ export function sharedHeaders(headers: HeaderList): HeaderList {
   }
   return shared;
 }
+
+export function headerOf(headers: HeaderList, name: string): string | undefined {
+  const at = headers.findIndex((each, i) => i % 2 === 0 && each === name);
+  return at < 0 ? undefined : headers[at + 1];
+}
+
+export function without(headers: HeaderList, ...names: string[]): HeaderList {
+  return headers.filter((_, i) => !names.includes(headers[i - (i % 2)]!));
+}

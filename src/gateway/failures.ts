@@ -1,4 +1,4 @@
-import { ERRORS, type Failure } from '../kernel/errors.ts';
+import { ERRORS, type Failure, invalidRequest } from '../kernel/errors.ts';
 import type { Call } from './call.ts';
 
 /** What the path itself tells a caller, in words. */
@@ -15,13 +15,7 @@ export function forbidden(route: string): Failure {
 
 export function wrongProtocol(call: Call): Failure {
   const speaks = call.protocol === 'openai' ? 'the Open Inference Protocol' : "OpenAI's API";
-  return {
-    code: 'invalid_request',
-    message: `'${call.route}' speaks ${speaks}, and cannot answer this call.`,
-    phase: 'before-queue',
-    param: 'model',
-    shouldRetry: false,
-  };
+  return invalidRequest(`'${call.route}' speaks ${speaks}, and cannot answer this call.`, 'model');
 }
 
 export function nothingKept(path: string): Failure {

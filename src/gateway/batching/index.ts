@@ -24,7 +24,7 @@ export class Batches {
     const { max, acrossTenants } = x.route!.answers!.batch!;
     const part = partOf(x);
     if (!part || part.count >= max) return false;
-    const key = keyOf(x, part, acrossTenants);
+    const key = groupKey(x, part.key, acrossTenants);
     if (this.#goesApart(key, path.deps.clock.mono())) return false;
     let group = this.#groups.get(key);
     if (group && group.count + part.count > max) {
@@ -66,12 +66,12 @@ function partOf(x: Exchange): Part | undefined {
   return tensorsPart(x.caller.body, call.headerLength === undefined ? undefined : Number(call.headerLength));
 }
 
-/** What requests have to share to go together. */
-function keyOf(x: Exchange, part: Part, acrossTenants: boolean): string {
+/** What requests have to share to go together: `key` is what their bodies have to. */
+export function groupKey(x: Exchange, key: string, acrossTenants: boolean): string {
   const version = x.call!.protocol === 'oip' ? x.call!.version : undefined;
   const tenant = acrossTenants ? null : x.tenant;
   const beta = x.caller.header('openai-beta') ?? null;
-  return `${JSON.stringify([tenant, x.route!.name, version ?? null, beta])}\n${part.key}`;
+  return `${JSON.stringify([tenant, x.route!.name, version ?? null, beta])}\n${key}`;
 }
 
 interface GroupHooks {

@@ -1,6 +1,6 @@
 import { readOpenaiRequest } from '../../protocols/openai/request.ts';
 import type { OipModelCall, OpenaiCall } from '../call.ts';
-import { sharedHeaders, tell } from '../carrier.ts';
+import { headerOf, sharedHeaders, tell, without } from '../carrier.ts';
 import type { HeaderList } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
 import { countRung } from '../ladder.ts';
@@ -132,13 +132,4 @@ export class JoinedCall extends WholeCarrier {
   #left(): void {
     if (this.#members.every(({ x }) => x.over)) this.leave();
   }
-}
-
-function headerOf(headers: HeaderList, name: string): string | undefined {
-  const at = headers.findIndex((each, i) => i % 2 === 0 && each === name);
-  return at < 0 ? undefined : headers[at + 1];
-}
-
-function without(headers: HeaderList, name: string): HeaderList {
-  return headers.filter((_, i) => headers[i - (i % 2)] !== name);
 }

@@ -2,7 +2,10 @@ import { type Member as JsonMember, scanMembers } from '../../protocols/json-mem
 import { type Datatype, writeInferAnswer } from '../../protocols/oip/tensors.ts';
 import { embeddingsList, embeddingsUsage } from '../../protocols/openai/embeddings.ts';
 import { replaced } from '../batching/pieces.ts';
+import { without } from '../carrier.ts';
+import type { HeaderList } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
+import { JSON_BYTES } from '../whole-carrier.ts';
 import type { Frame, Member, RowAnswer } from './member.ts';
 
 /** Gives a caller the answer to its texts, all of which are back. `carrier`: the batch that brought the last of them. */
@@ -74,7 +77,7 @@ function answerInfer(
   const framing =
     headerLength === undefined
       ? ['content-type', 'application/json']
-      : ['content-type', 'application/octet-stream', 'inference-header-content-length', String(headerLength)];
+      : ['content-type', 'application/octet-stream', JSON_BYTES, String(headerLength)];
   member.respond(200, [...ownHeaders(headers), ...framing], body);
 }
 
@@ -83,9 +86,6 @@ function versionOf({ call }: Exchange): string {
 }
 
 /** What of the engine's headers is about more than its own framing. */
-function ownHeaders(headers: readonly string[]): string[] {
-  return headers.filter((_, i) => {
-    const name = headers[i - (i % 2)]!;
-    return name !== 'content-type' && name !== 'inference-header-content-length';
-  });
+function ownHeaders(headers: HeaderList): HeaderList {
+  return without(headers, 'content-type', JSON_BYTES);
 }

@@ -6,11 +6,12 @@ import type { Framed } from '../batching/contracts.ts';
 import { readRows, renumbered } from '../batching/embedding-rows.ts';
 import { hasTwice, withMembers } from '../batching/pieces.ts';
 import type { OipModelCall, OpenaiCall } from '../call.ts';
-import { sharedHeaders } from '../carrier.ts';
+import { headerOf, sharedHeaders } from '../carrier.ts';
 import type { HeaderList } from '../contracts.ts';
 import type { Path } from '../path.ts';
 import { JSON_BYTES, WholeCarrier } from '../whole-carrier.ts';
 import { answerOf } from './answer.ts';
+import type { Asked } from './asked.ts';
 import type { Frame, Member, Row, RowAnswer } from './member.ts';
 import type { PrepareRules } from './rules.ts';
 import { rawRowsOf, tensorBody, vectorsOf } from './tensors.ts';
@@ -169,12 +170,10 @@ export class PreparedBatch extends WholeCarrier {
   }
 
   #readTensors(headers: HeaderList, body: Buffer): { rows: RowAnswer[]; frame: Frame } | string {
-    const raw = headers.findIndex((each, i) => i % 2 === 0 && each === JSON_BYTES);
-    const outputs = readInferOutputs(body, raw < 0 ? undefined : headers[raw + 1]);
+    const outputs = readInferOutputs(body, headerOf(headers, JSON_BYTES));
     if (typeof outputs === 'string') return `The engine's answer cannot be read: ${outputs}.`;
-    const { output } = this.#rules.tensors;
     const { infer } = this.#members[0]!.asked;
-    const wanted = infer?.outputs?.map(({ name }) => name) ?? (output === undefined ? undefined : [output]);
+    const wanted = wantedOutputs(infer, this.#rules);
     const chosen = wanted
       ? wanted.map((name) => outputs.find((each) => each.name === name))
       : infer
@@ -229,16 +228,19 @@ export class PreparedBatch extends WholeCarrier {
 function bodyOf(rows: readonly Row[], rules: PrepareRules): Framed {
   const { rest, infer } = rows[0]!.member.asked;
   if (rules.to === 'tensors') {
-    const { output } = rules.tensors;
-    const wanted = infer?.outputs?.map(({ name }) => name) ?? (output === undefined ? undefined : [output]);
     return tensorBody(
       rows.map(({ ids }) => ids),
       rules,
-      wanted,
+      wantedOutputs(infer, rules),
     );
   }
   const inputs = rows.map(({ ids }) => `[${ids.join(',')}]`).join(',');
   return { body: Buffer.from(withMembers(rest, `"input":[${inputs}]`)), jsonBytes: undefined };
+}
+
+/** Names of the outputs that are asked for; undefined for whatever there are. */
+function wantedOutputs(infer: Asked['infer'], { tensors: { output } }: PrepareRules): string[] | undefined {
+  return infer?.outputs?.map(({ name }) => name) ?? (output === undefined ? undefined : [output]);
 }
 
 function bytesOf(answer: RowAnswer): number {

@@ -8,6 +8,7 @@ import type {
 } from '../../pipelines/contracts.ts';
 import { scanMembers } from '../../protocols/json-members.ts';
 import { readOpenaiRequest } from '../../protocols/openai/request.ts';
+import { groupKey } from '../batching/index.ts';
 import { replaced } from '../batching/pieces.ts';
 import type { Exchange } from '../exchange.ts';
 import { wrongProtocol } from '../failures.ts';
@@ -184,10 +185,7 @@ export class Preparing {
       groups = new Map();
       this.#groups.set(rules, groups);
     }
-    const version = x.call!.protocol === 'oip' ? x.call!.version : undefined;
-    const tenant = rules.acrossTenants ? null : x.tenant;
-    const beta = x.caller.header('openai-beta') ?? null;
-    const whole = `${JSON.stringify([tenant, version ?? null, beta])}\n${key}`;
+    const whole = groupKey(x, key, rules.acrossTenants);
     let group = groups.get(whole);
     if (!group) {
       const own = groups;

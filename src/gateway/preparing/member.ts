@@ -1,5 +1,5 @@
 import type { Failure } from '../../kernel/errors.ts';
-import { tell } from '../carrier.ts';
+import { headerOf, tell } from '../carrier.ts';
 import type { HeaderList } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
 import { descend } from '../ladder.ts';
@@ -108,10 +108,9 @@ export class Member {
     x.firstContentAt = this.#path.deps.clock.mono();
     x.tokensIn = this.tokensIn;
     x.tokensOut = 0;
-    const type = headers.findIndex((each, i) => i % 2 === 0 && each === 'content-type');
     const bytes = Buffer.from(body as string);
     this.#path.addHeaders(x, headers);
-    x.listener?.whole(status, { 'content-type': type < 0 ? undefined : headers[type + 1] }, bytes);
+    x.listener?.whole(status, { 'content-type': headerOf(headers, 'content-type') }, bytes);
     x.caller.respond(status, headers, bytes);
     this.#path.finish(x);
   }
