@@ -1,3 +1,4 @@
+import type { Step } from '../events/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import { type Asked, type AskHost, Asking, notFilled } from './asking.ts';
 import { dueAt } from './budgets.ts';
@@ -69,7 +70,6 @@ export class StageRun {
 
   /** A condition that cannot be told, such as of a score that a stage did not give, does not hold. */
   #holds(when: string): boolean {
-    const { path, x } = this.#host;
     let cause: string | undefined;
     try {
       if (this.#filling.holds(when)) return true;
@@ -77,13 +77,12 @@ export class StageRun {
       cause = (error as Error).message.slice(0, 200);
     }
     const figures = { when: when.slice(0, 200), ...(cause === undefined ? {} : { cause }) };
-    tell(path, x, this.stage, 'stage-not-run', figures, settingOf(x, this.stage, 'when'));
+    this.#tell('stage-not-run', figures, settingOf(this.#host.x, this.stage, 'when'));
     return false;
   }
 
   /** It asks nobody: what it gives is made of what others have found. */
   #compute(): void {
-    const { path, x } = this.#host;
     const { first } = this.stage.settings;
     const of = (name: string) => this.#filling.stage(name);
     const value = compute(this.stage.settings, of);
@@ -91,8 +90,8 @@ export class StageRun {
       this.#failed(nothingFound(), undefined);
       return;
     }
-    if (first) tell(path, x, this.stage, 'stage-chosen', { chosen: chooseFirst(first, of)! });
-    else tell(path, x, this.stage, 'stage-made', foundOut(value));
+    if (first) this.#tell('stage-chosen', { chosen: chooseFirst(first, of)! });
+    else this.#tell('stage-made', foundOut(value));
     this.#host.ended(this, value, GIVEN);
   }
 
@@ -103,7 +102,7 @@ export class StageRun {
     for (const each of inner ? [inner] : (this.#each?.cancel() ?? [])) tellWay(x, this.stage, each);
     const tookMs = path.deps.clock.mono() - this.#startedAt;
     this.#count(tookMs);
-    tell(path, x, this.stage, 'stage-cancelled', { tookMs: Math.round(tookMs) });
+    this.#tell('stage-cancelled', { tookMs: Math.round(tookMs) });
   }
 
   resume(): void {
@@ -173,10 +172,7 @@ export class StageRun {
     this.#count(tookMs);
     this.stage.times.observe(tookMs);
     const { tokensIn, tokensOut, asked, failed } = figures;
-    tell(
-      path,
-      x,
-      this.stage,
+    this.#tell(
       'stage-answered-each',
       {
         tookMs: Math.round(tookMs),
@@ -193,8 +189,7 @@ export class StageRun {
 
   /** Nobody had to be asked. */
   #given(value: StageValue): void {
-    const { path, x } = this.#host;
-    tell(path, x, this.stage, 'stage-given', foundOut(value));
+    this.#tell('stage-given', foundOut(value));
     this.#host.ended(this, value, GIVEN);
   }
 
@@ -204,10 +199,7 @@ export class StageRun {
     this.#count(now - this.#startedAt);
     this.stage.times.observe((this.#firstContentAt ?? now) - this.#startedAt);
     const rung = end.inner?.degraded;
-    tell(
-      path,
-      x,
-      this.stage,
+    this.#tell(
       'stage-answered',
       { ...figuresOf(end, this.#dueAt - this.#startedAt), ...foundOut(value) },
       timeSetting(x, this.stage),
@@ -224,10 +216,7 @@ export class StageRun {
     const figures = end
       ? figuresOf(end, this.#dueAt - this.#startedAt)
       : { tookMs: Math.round(now - this.#startedAt) };
-    tell(
-      path,
-      x,
-      stage,
+    this.#tell(
       'stage-failed',
       { ...figures, code: failure.code, status: statusOf(failure) },
       timeSetting(x, stage),
@@ -247,13 +236,13 @@ export class StageRun {
     ) {
       if (typeof onFailure === 'object' && 'route' in onFailure) {
         this.isRerouted = true;
-        tell(path, x, stage, 'stage-rerouted', { route: onFailure.route }, setting);
+        this.#tell('stage-rerouted', { route: onFailure.route }, setting);
         this.#ask(onFailure.route);
         return;
       }
       this.#count(now - this.#startedAt);
       const skips = onFailure === 'skip';
-      tell(path, x, stage, skips ? 'stage-skipped' : 'stage-stood-in', {}, setting);
+      this.#tell(skips ? 'stage-skipped' : 'stage-stood-in', {}, setting);
       const value = skips ? emptyValue(stage) : standIn(stage.settings, onFailure.use);
       this.#host.ended(this, value, { ...GIVEN, labels: [skips ? 'skip' : 'use'] });
       return;
@@ -274,6 +263,11 @@ export class StageRun {
     }
     const status = statusOf(failure);
     return status < 500 && status !== 429;
+  }
+
+  #tell(code: string, figures: Step['figures'], setting?: string): void {
+    const { path, x } = this.#host;
+    tell(path, x, this.stage, code, figures, setting);
   }
 
   #count(ms: number): void {
