@@ -1,9 +1,11 @@
-import OpenAI, { toFile } from 'openai';
+import type OpenAI from 'openai';
+import { toFile } from 'openai';
 import { type Armature, type Config, plainConfig, startArmature } from '../upstream/armature.ts';
 import { type Script, type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { chatAnswer } from '../upstream/scripts.ts';
 import type { Json } from '../upstream/sse.ts';
 import { eventually, pause } from '../upstream/waiting.ts';
+import { openaiOf } from './openai-client.ts';
 
 /** An Armature, an engine, and OpenAI's own client, for batches. */
 export interface BatchWorld extends AsyncDisposable {
@@ -31,8 +33,7 @@ export async function batchWorld(
   const stack = new AsyncDisposableStack();
   const engine = stack.use(await startEngine(script));
   const armature = stack.use(await startArmature(plainConfig(engine, more)));
-  const baseURL = `http://127.0.0.1:${armature.gatewayPort}/v1`;
-  const openai = new OpenAI({ apiKey: 'none', baseURL, maxRetries: 5 });
+  const openai = openaiOf(armature, { maxRetries: 5 });
   return { engine, armature, openai, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 

@@ -12,18 +12,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Armature, backendOf, freePort, startArmature } from '../upstream/armature.ts';
 import { letGo, type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { answerByPath, chat, chunk, cutStream, endless, failWith, never } from '../upstream/scripts.ts';
+import { openaiOf, thrown } from './openai-client.ts';
 
 /** The official package, unchanged: only its address and its key are ours. */
 
 const messages = [{ role: 'user' as const, content: 'Hi' }];
-
-/** What a promise rejects with; fails when it does not. */
-async function thrown(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => expect.fail('expected a rejection'),
-    (error: unknown) => error,
-  );
-}
 
 describe("OpenAI's own package", () => {
   const stack = new AsyncDisposableStack();
@@ -43,8 +36,7 @@ describe("OpenAI's own package", () => {
         tenants: { web: { routes: ['chat'] } },
       }),
     );
-    const apiKey = await armature.key('web');
-    openai = new OpenAI({ apiKey, baseURL: `http://127.0.0.1:${armature.gatewayPort}/v1`, maxRetries: 0 });
+    openai = openaiOf(armature, { apiKey: await armature.key('web') });
   });
   afterAll(() => stack.disposeAsync());
   beforeEach(() => {
@@ -192,11 +184,7 @@ describe("OpenAI's own package", () => {
       backends: { b1: backendOf(busy) },
       routes: { chat: { targets: [{ backend: 'b1' }] } },
     });
-    const client = new OpenAI({
-      apiKey: 'none',
-      baseURL: `http://127.0.0.1:${other.gatewayPort}/v1`,
-      maxRetries: 0,
-    });
+    const client = openaiOf(other);
     const error = (await thrown(client.chat.completions.create({ model: 'chat', messages }))) as APIError;
     expect([RateLimitError, InternalServerError]).toContain(error.constructor);
     expect(Number(error.headers!.get('retry-after'))).toBeGreaterThanOrEqual(1);
@@ -217,11 +205,7 @@ describe("OpenAI's own package", () => {
   });
 
   it('retries by its own rules against an Armature that starts late', async () => {
-    const nobody = new OpenAI({
-      apiKey: 'none',
-      baseURL: `http://127.0.0.1:${await freePort()}/v1`,
-      maxRetries: 0,
-    });
+    const nobody = openaiOf({ gatewayPort: await freePort() });
     expect(await thrown(nobody.models.list())).toBeInstanceOf(APIConnectionError);
     engine.script = chat(['late']);
     const answer = await openai

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import OpenAI, { BadRequestError } from 'openai';
+import { BadRequestError, type OpenAI } from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { Profiles } from '../../src/pipelines/context/profile.ts';
@@ -8,6 +8,7 @@ import { openTokenizer } from '../../src/pipelines/preprocessing/tokenizer.ts';
 import { type Armature, backendOf, startArmature } from '../upstream/armature.ts';
 import { type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { chat } from '../upstream/scripts.ts';
+import { openaiOf } from './openai-client.ts';
 
 /** A conversation that goes on over models with other tokenizers, templates and windows, by OpenAI's own package. */
 
@@ -60,12 +61,7 @@ describe('a conversation over three models', () => {
       };
     }
     armature = stack.use(await startArmature({ gateway: { workers: 2 }, backends, routes } as never));
-    openai = new OpenAI({
-      apiKey: 'none',
-      baseURL: `http://127.0.0.1:${armature.gatewayPort}/v1`,
-      maxRetries: 0,
-      defaultHeaders: { connection: 'close' },
-    });
+    openai = openaiOf(armature, { defaultHeaders: { connection: 'close' } });
   });
   afterAll(() => stack.disposeAsync());
 

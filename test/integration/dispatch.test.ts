@@ -1,16 +1,15 @@
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
-import { type Armature, backendOf, chatBody, startArmature } from '../upstream/armature.ts';
+import { backendOf, chatBody, startArmature } from '../upstream/armature.ts';
 import { RawClient } from '../upstream/client.ts';
 import { type Script, startEngine } from '../upstream/engine.ts';
 import { chat, chatAnswer, failWith, inTurn, never } from '../upstream/scripts.ts';
 import { eventually } from '../upstream/waiting.ts';
+import { openaiOf } from './openai-client.ts';
 
 /** Hedges, shadows and shorter answers over real sockets, asked for by OpenAI's own package. */
 
 const messages = [{ role: 'user' as const, content: 'Hi' }];
-const clientOf = ({ gatewayPort }: Armature) =>
-  new OpenAI({ apiKey: 'none', baseURL: `http://127.0.0.1:${gatewayPort}/v1`, maxRetries: 0 });
 
 async function streamed(openai: OpenAI): Promise<{ text: string; headers: Headers }> {
   const { data, response } = await openai.chat.completions
@@ -30,7 +29,7 @@ describe('a hedge', () => {
       backends: { b1: backendOf([first, second]) },
       routes: { chat: { targets: [{ backend: 'b1' }], hedge: { after: '200ms', budget: 1 } } },
     });
-    const { text, headers } = await streamed(clientOf(armature));
+    const { text, headers } = await streamed(openaiOf(armature));
     expect(text).toBe('from the second');
     expect([first.posts.length, second.posts.length]).toEqual([1, 1]);
     await eventually('the slow one is left alone', () => first.active + second.active === 0);
@@ -52,7 +51,7 @@ describe('a hedge', () => {
       backends: { b1: backendOf([engine, other]) },
       routes: { chat: { targets: [{ backend: 'b1' }], hedge: { after: '2s', budget: 1 } } },
     });
-    const openai = clientOf(armature);
+    const openai = openaiOf(armature);
     for (let i = 0; i < 10; i++) expect((await streamed(openai)).text).toBe('quick');
     await openai.chat.completions.create({ model: 'chat', messages });
     expect(engine.posts.length + other.posts.length).toBe(11);
@@ -70,7 +69,7 @@ describe('a shadow', () => {
       },
       routes: { chat: { targets: [{ backend: 'b1' }], shadow: [{ backend: 'next', percent: 100 }] } },
     });
-    const openai = clientOf(armature);
+    const openai = openaiOf(armature);
     for (let i = 0; i < 20; i++) {
       const { text, headers } = await streamed(openai);
       expect([text, headers.get('x-armature-backend')]).toEqual(['answer', 'b1']);
@@ -130,7 +129,7 @@ describe('a shadow', () => {
     expect(shadow.active).toBe(1);
     shadow.script = failWith(500);
     engine.script = chat(['answer']);
-    for (let i = 0; i < 3; i++) expect((await streamed(clientOf(armature))).text).toBe('answer');
+    for (let i = 0; i < 3; i++) expect((await streamed(openaiOf(armature))).text).toBe('answer');
     const failed = () => armature.metric('armature_shadow_total', { outcome: 'failed' });
     await eventually('three failed', async () => (await failed()) === 3);
     expect(shadow.posts).toHaveLength(4);
@@ -162,7 +161,7 @@ describe('a rung of shorter answers', () => {
         },
       },
     });
-    const openai = clientOf(armature);
+    const openai = openaiOf(armature);
     const one = async () => {
       const { data, response } = await openai.chat.completions
         .create({ model: 'chat', messages })

@@ -1,8 +1,8 @@
-import OpenAI from 'openai';
 import { describe, expect, it } from 'vitest';
 import { backendOf, startArmature } from '../upstream/armature.ts';
 import { type Script, startEngine } from '../upstream/engine.ts';
 import { answerByPath, chat, chunk, usageChunk } from '../upstream/scripts.ts';
+import { openaiOf } from './openai-client.ts';
 
 /** Kept, shared and joined answers over real sockets, as clients see them. */
 
@@ -37,11 +37,7 @@ async function world(script: Script, route: object, more: object = {}) {
       ...more,
     }),
   );
-  const openai = new OpenAI({
-    baseURL: `http://127.0.0.1:${armature.gatewayPort}/v1`,
-    apiKey: 'k',
-    maxRetries: 0,
-  });
+  const openai = openaiOf(armature);
   return { engine, armature, openai, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 

@@ -1,10 +1,10 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: bodies as they were sent, which the tests judge.
-import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { backendOf, type Config, startArmature } from '../upstream/armature.ts';
 import { type Script, startEngine } from '../upstream/engine.ts';
 import { chat, never } from '../upstream/scripts.ts';
 import { eventually } from '../upstream/waiting.ts';
+import { openaiOf } from './openai-client.ts';
 
 /** Stages of vectors, tensors and chat in one pipeline, over real sockets and several workers. */
 
@@ -97,11 +97,7 @@ async function world(scripts: { vectors: Script; tensors: Script; chat: Script }
       ...more,
     }),
   );
-  const openai = new OpenAI({
-    apiKey: 'none',
-    baseURL: `http://127.0.0.1:${armature.gatewayPort}/v1`,
-    maxRetries: 0,
-  });
+  const openai = openaiOf(armature);
   const owned = stack.move();
   return { engines, armature, openai, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -1,15 +1,14 @@
-import OpenAI, { APIError } from 'openai';
+import { APIError } from 'openai';
 import { describe, expect, test } from 'vitest';
-import { type Armature, backendOf, type Config, startArmature } from '../upstream/armature.ts';
+import { backendOf, type Config, startArmature } from '../upstream/armature.ts';
 import { type Script, type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { chat, cutStream, delayed, endless, failWith, never } from '../upstream/scripts.ts';
 import { eventually } from '../upstream/waiting.ts';
+import { openaiOf, thrown } from './openai-client.ts';
 
 /** Pipelines over real sockets, asked for by OpenAI's own package. */
 
 const messages = [{ role: 'user' as const, content: 'Will it rain?' }];
-const clientOf = ({ gatewayPort }: Armature, apiKey = 'none') =>
-  new OpenAI({ apiKey, baseURL: `http://127.0.0.1:${gatewayPort}/v1`, maxRetries: 0 });
 
 /** Says what it was asked, behind its own name. */
 const echo =
@@ -50,7 +49,7 @@ async function world(scripts: [Script, Script, Script], more: Config = {}) {
     return {
       engines,
       armature,
-      openai: clientOf(armature),
+      openai: openaiOf(armature),
       [Symbol.asyncDispose]: () => stack.disposeAsync(),
     };
   } catch (error) {
@@ -59,11 +58,8 @@ async function world(scripts: [Script, Script, Script], more: Config = {}) {
   }
 }
 
-async function thrown(promise: Promise<unknown>): Promise<APIError> {
-  const error = await promise.then(
-    () => expect.fail('expected a rejection'),
-    (reason: unknown) => reason,
-  );
+async function failed(promise: Promise<unknown>): Promise<APIError> {
+  const error = await thrown(promise);
   expect(error).toBeInstanceOf(APIError);
   return error as APIError;
 }
@@ -142,13 +138,13 @@ describe("a pipeline, by OpenAI's own package", () => {
   test('fails as its last stage does: before its first word with a status, after it with an event', async () => {
     await using it = await world([echo('intent'), echo('summary'), failWith(500)]);
     const { openai, engines, armature } = it;
-    const before = await thrown(openai.chat.completions.create({ model: 'search', messages, stream: true }));
+    const before = await failed(openai.chat.completions.create({ model: 'search', messages, stream: true }));
     expect([before.status, before.code]).toEqual([502, 'backend_error']);
     expect(before.message).toContain("Stage 'answer'");
     engines[2]!.script = cutStream(['One ', 'two'], 'reset');
     const stream = await openai.chat.completions.create({ model: 'search', messages, stream: true });
     let text = '';
-    const after = await thrown(
+    const after = await failed(
       (async () => {
         for await (const { choices } of stream) text += choices[0]?.delta.content ?? '';
       })(),
@@ -175,7 +171,7 @@ describe("a pipeline, by OpenAI's own package", () => {
     await eventually('every stage is left', () => engines.every(({ active }) => active === 0));
     await armature.idle();
     const stays = await openai.chat.completions.create({ model: 'search', messages, stream: true });
-    const told = thrown(
+    const told = failed(
       (async () => {
         for await (const _ of stays);
       })(),
@@ -191,15 +187,15 @@ describe("a pipeline, by OpenAI's own package", () => {
         other: { routes: ['r0'] },
       },
     });
-    const web = clientOf(it.armature, await it.armature.key('web'));
-    const other = clientOf(it.armature, await it.armature.key('other'));
+    const web = openaiOf(it.armature, { apiKey: await it.armature.key('web') });
+    const other = openaiOf(it.armature, { apiKey: await it.armature.key('other') });
     const { data, response } = await web.chat.completions
       .create({ model: 'search', messages })
       .withResponse();
     expect(data.choices[0]!.message.content).toContain('answer(');
     expect(Number(response.headers.get('x-ratelimit-remaining-tokens'))).toBeLessThan(2000);
-    expect((await thrown(web.chat.completions.create({ model: 'r0', messages }))).status).toBe(403);
-    expect((await thrown(other.chat.completions.create({ model: 'search', messages }))).status).toBe(403);
+    expect((await failed(web.chat.completions.create({ model: 'r0', messages }))).status).toBe(403);
+    expect((await failed(other.chat.completions.create({ model: 'search', messages }))).status).toBe(403);
     await it.armature.idle();
     expect(await it.armature.metric('armature_tokens_total', { tenant: 'web' })).toBe(21);
   });

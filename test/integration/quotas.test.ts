@@ -1,10 +1,11 @@
-import OpenAI, { RateLimitError } from 'openai';
+import { RateLimitError } from 'openai';
 import { describe, expect, test } from 'vitest';
 import { type Armature, type Config, chatBody, plainConfig, startArmature } from '../upstream/armature.ts';
 import { type Answer, RawClient } from '../upstream/client.ts';
 import { type Script, startEngine } from '../upstream/engine.ts';
 import { chatAnswer } from '../upstream/scripts.ts';
 import { eventually } from '../upstream/waiting.ts';
+import { openaiOf } from './openai-client.ts';
 
 /** Tenants' limits over real sockets, most of them shared by three workers. */
 
@@ -130,8 +131,7 @@ describe("OpenAI's own package", () => {
   async function asOpenai(limits: Config) {
     const engine = await startEngine(slowly(1));
     const armature = await startArmature(limited(engine, limits, 1));
-    const baseURL = `http://127.0.0.1:${armature.gatewayPort}/v1`;
-    const openai = new OpenAI({ apiKey: 'k', baseURL, maxRetries: 2 });
+    const openai = openaiOf(armature, { apiKey: 'k', maxRetries: 2 });
     return {
       engine,
       refused: () => armature.metric('armature_shed_total', { reason: 'quota_exceeded' }),

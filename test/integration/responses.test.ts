@@ -1,8 +1,10 @@
-import OpenAI, { BadRequestError, ConflictError, NotFoundError } from 'openai';
+import type OpenAI from 'openai';
+import { BadRequestError, ConflictError, NotFoundError } from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Armature, backendOf, startArmature } from '../upstream/armature.ts';
 import { type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { cutStream, failWith } from '../upstream/scripts.ts';
+import { openaiOf } from './openai-client.ts';
 import { answersLast, callsTools, talk } from './responses-world.ts';
 
 /** OpenAI's own package on `/v1/responses` and `/v1/conversations`, over two workers that share what is kept. */
@@ -32,11 +34,10 @@ describe('responses by the official package, over two workers', () => {
         tenants: { web: {}, else: {} },
       }),
     );
-    const baseURL = `http://127.0.0.1:${armature.gatewayPort}/v1`;
     // A connection each: requests reach both workers.
     const defaultHeaders = { connection: 'close' };
     const client = async (tenant: string) =>
-      new OpenAI({ apiKey: await armature.key(tenant), baseURL, maxRetries: 0, defaultHeaders });
+      openaiOf(armature, { apiKey: await armature.key(tenant), defaultHeaders });
     openai = await client('web');
     other = await client('else');
   });

@@ -1,8 +1,8 @@
-import OpenAI from 'openai';
 import { expect, it, vi } from 'vitest';
 import type { Why } from '../../src/events/why.ts';
 import { backendOf, chatBody, startArmature } from '../upstream/armature.ts';
 import { startEngine } from '../upstream/engine.ts';
+import { openaiOf } from './openai-client.ts';
 import { answersLast, talk } from './responses-world.ts';
 
 /** A conversation that moves between tiers, by OpenAI's own package over two workers, and what is told of its moves. */
@@ -36,12 +36,7 @@ it('a conversation moves between tiers with its length, what it asks for and wha
       },
     }),
   );
-  const openai = new OpenAI({
-    apiKey: 'none',
-    baseURL: `http://127.0.0.1:${armature.gatewayPort}/v1`,
-    maxRetries: 0,
-    defaultHeaders: { connection: 'close' },
-  });
+  const openai = openaiOf(armature, { defaultHeaders: { connection: 'close' } });
   const { id } = await openai.conversations.create();
   let turns = 0;
   const ids: string[] = [];
