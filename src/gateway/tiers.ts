@@ -31,7 +31,7 @@ export function chooseTier(path: Path, x: Exchange): void {
   const { clock, random } = path.deps;
   const now = clock.mono();
   const tiering = tieringOf(x);
-  const targets = targetsOfAll(path, x).filter(({ name }) => !tiering.unfit.includes(name));
+  const targets = fitTargets(path, x, tiering);
   const { rules, loads } = x.route!.tiers!;
   const tiers = viewsOf(path, x, targets, now);
   if (tiers.length === 0) return;
@@ -67,7 +67,7 @@ export function nextTier(path: Path, x: Exchange): boolean {
   if (!tiering || tiering.tier === undefined || !isAtTargets(x)) return false;
   tiering.left.push(tiering.tier);
   const now = path.deps.clock.mono();
-  const others = viewsOf(path, x, targetsOfAll(path, x), now).filter(
+  const others = viewsOf(path, x, fitTargets(path, x, tiering), now).filter(
     ({ tier }) => !tiering.left.includes(tier),
   );
   if (now >= x.deadlineAt || !others.some(({ usable }) => usable)) return false;
@@ -85,9 +85,7 @@ export function nextTier(path: Path, x: Exchange): boolean {
 
 /** All of its route's targets again, for a request whose attempt failed: what can be tried next may stand in another tier. */
 export function widen(path: Path, x: Exchange): void {
-  if (x.tiering && isAtTargets(x) && x.only === undefined) {
-    x.targets = targetsOfAll(path, x).filter(({ name }) => !x.tiering!.unfit.includes(name));
-  }
+  if (x.tiering && isAtTargets(x) && x.only === undefined) x.targets = fitTargets(path, x, x.tiering);
 }
 
 function tieringOf(x: Exchange): Tiering {
@@ -109,11 +107,11 @@ function tieringOf(x: Exchange): Tiering {
   return x.tiering;
 }
 
-/** The targets of its route as the present snapshot has them. */
-function targetsOfAll(path: Path, x: Exchange): readonly Target[] {
-  const { world } = path.deps;
-  const targets = x.route!.targets[x.call!.protocol];
-  return world.snapshot === x.snapshot ? targets : world.present(targets);
+/** The targets of its route, whatever their tier, as the present snapshot has them; those left out that it cannot be put for. */
+function fitTargets({ deps: { world } }: Path, x: Exchange, { unfit }: Tiering): readonly Target[] {
+  const all = x.route!.targets[x.call!.protocol];
+  const targets = world.snapshot === x.snapshot ? all : world.present(all);
+  return unfit.length === 0 ? targets : targets.filter(({ name }) => !unfit.includes(name));
 }
 
 function tierOf({ backend }: Target): string {
