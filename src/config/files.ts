@@ -47,8 +47,8 @@ export function readText(io: ConfigIo, path: string, bytesMax: number): FileText
   try {
     bytes = io.readFile(path, bytesMax + 1);
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    return { cause: CAUSES[code ?? ''] ?? String((error as Error).message), missing: code === 'ENOENT' };
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    return { cause: causeOf(error as Error), missing };
   }
   if (bytes.length > bytesMax) return { cause: `is larger than ${bytesMax} bytes`, missing: false };
   if (bytes.includes(0)) return { cause: 'is not text: it holds zero bytes', missing: false };
@@ -66,8 +66,12 @@ export function unreadable(io: ConfigIo, path: string): string | undefined {
     io.readFile(path, 1);
     return undefined;
   } catch (error) {
-    return CAUSES[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message;
+    return causeOf(error as Error);
   }
+}
+
+function causeOf(error: NodeJS.ErrnoException): string {
+  return CAUSES[error.code ?? ''] ?? error.message;
 }
 
 const CAUSES: Record<string, string> = {

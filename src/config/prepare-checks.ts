@@ -1,5 +1,5 @@
-import type { Findings } from './checks.ts';
-import { OPENAI_ENGINES, type RouteSettings, type Settings } from './schema/index.ts';
+import { type Findings, protocolsOf } from './checks.ts';
+import type { RouteSettings, Settings } from './schema/index.ts';
 
 /** Routes whose texts become tokens in the gateway: what their targets take, and where the tokenizer comes from. */
 export function checkPrepare(settings: Settings, findings: Findings): void {
@@ -35,13 +35,12 @@ function checkRoute(
     findings.notices.push({ code: 'looks-wrong', path: [...path, 'delay'], message });
   }
   for (const [index, { backend }] of route.targets.entries()) {
-    const settings = backends[backend];
-    if (!settings || !('endpoints' in settings)) continue;
-    const speaks = (OPENAI_ENGINES as readonly string[]).includes(settings.engine) ? 'ids' : 'tensors';
-    if (speaks === to) continue;
-    const message = `"${backend}" takes ${speaks}, and the route makes ${to} of texts`;
+    const spoken = protocolsOf(backends[backend]);
+    if (spoken.length === 0 || spoken.includes(to === 'ids' ? 'openai' : 'oip')) continue;
+    const takes = to === 'ids' ? 'tensors' : 'ids';
+    const message = `"${backend}" takes ${takes}, and the route makes ${to} of texts`;
     findings.fault('contradiction', ['routes', name, 'targets', index, 'backend'], message, {
-      hint: `prepare: { to: ${speaks} }`,
+      hint: `prepare: { to: ${takes} }`,
     });
   }
   if (tokenizer && 'model' in tokenizer) {

@@ -7,13 +7,16 @@ type Stages = PipelineSettings['stages'];
 type Stage = Stages[string];
 type Key = keyof Stage;
 
+/** Sorts of stages that ask a route. */
+const ASKING: readonly StageSort[] = ['chat', 'completions', 'embeddings', 'tensors'];
+
 /** Members that say what a stage is asked or made of, and the sorts of stages that take them. */
 const TAKEN_BY: Readonly<Partial<Record<Key, readonly StageSort[]>>> = {
-  route: ['chat', 'completions', 'embeddings', 'tensors'],
-  kind: ['chat', 'completions', 'embeddings', 'tensors'],
-  each: ['chat', 'completions', 'embeddings', 'tensors'],
-  concurrency: ['chat', 'completions', 'embeddings', 'tensors'],
-  budget: ['chat', 'completions', 'embeddings', 'tensors'],
+  route: ASKING,
+  kind: ASKING,
+  each: ASKING,
+  concurrency: ASKING,
+  budget: ASKING,
   input: ['chat', 'completions', 'embeddings'],
   inputs: ['embeddings'],
   messages: ['chat'],
@@ -100,7 +103,7 @@ export function checkShape(stage: Stage, path: Path, findings: Findings): void {
     findings.fault('contradiction', [...path, 'parameters', name], message, { at: 'key' });
   }
   if (isPure(stage) && Object.keys(stage.parameters).length > 0) {
-    fault('parameters', wrongFor('parameters', sort, ['chat', 'completions', 'embeddings', 'tensors']));
+    fault('parameters', wrongFor('parameters', sort, ASKING));
   }
   if (isPure(stage) && typeof stage.onFailure === 'object' && 'route' in stage.onFailure) {
     fault('onFailure', `a stage with ${sort} asks no route, so that no other can stand in`);
@@ -230,6 +233,7 @@ export function checkMadeOf(stage: Stage, stages: Stages, path: Path, findings: 
     const message = `stage "${name}" gives no ${member}: it has ${[...has].join(', ')}`;
     findings.fault('unknown-name', where, message, { found: name, hint });
   };
+  const embeddings = 'vectors come of a stage of kind embeddings';
   const listed = 'a list comes of stages with each, inputs, texts, merge or rank';
   for (const [i, name] of (stage.first ?? []).entries()) {
     needs(name, 'text', [...path, 'first', i], 'name stages with a text');
@@ -240,11 +244,10 @@ export function checkMadeOf(stage: Stage, stages: Stages, path: Path, findings: 
   for (const [name, tensor] of Object.entries(stage.tensors ?? {})) {
     if (!('vectors' in tensor)) continue;
     const where = [...path, 'tensors', name, 'vectors'];
-    needs(tensor.vectors, 'vectors', where, 'vectors come of a stage of kind embeddings');
+    needs(tensor.vectors, 'vectors', where, embeddings);
   }
   const { rank } = stage;
   if (!rank) return;
-  const embeddings = 'vectors come of a stage of kind embeddings';
   needs(rank.query, 'vectors', [...path, 'rank', 'query'], embeddings);
   needs(rank.of, 'vectors', [...path, 'rank', 'of'], embeddings);
   needs(rank.of, 'items', [...path, 'rank', 'of'], listed);
