@@ -3,7 +3,7 @@ import { settingsSchema } from '../../src/config/schema/index.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import type { Answered } from '../../src/simulation/contracts.ts';
 import { SimulatedGateway } from '../../src/simulation/gateway.ts';
-import { quantile } from '../policies/limit-rig.ts';
+import { capacityOf, quantile } from '../policies/limit-rig.ts';
 
 /** A spike of five times the capacity, over the whole path in virtual time: what it does to critical requests. */
 
@@ -19,7 +19,8 @@ const PROFILE = {
 };
 const PROMPT = 64;
 const OUTPUT = 16;
-const CAPACITY_PER_SECOND = 488;
+/** Some 488. */
+const CAPACITY_PER_SECOND = capacityOf({ profile: PROFILE, prompt: PROMPT, output: OUTPUT });
 const CALM_MS = 20_000;
 const SPIKE_MS = 40_000;
 const AFTER_MS = 10_000;

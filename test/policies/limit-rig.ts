@@ -149,7 +149,7 @@ export class LimitRig {
 }
 
 /** Requests a second that the profile can do, roughly: the batch is full of requests of mean size. */
-export function capacityOf({ profile, prompt, output }: Load): number {
+export function capacityOf({ profile, prompt, output }: Pick<Load, 'profile' | 'prompt' | 'output'>): number {
   const { batchMax, kvTokensMax, decodeTokensPerSecond, prefillTokensPerSecond } = { ...PROFILE, ...profile };
   const batch = Math.min(batchMax, kvTokensMax / (prompt + output));
   const decode = 1 / decodeTokensPerSecond / batch + 1 / prefillTokensPerSecond;
