@@ -33,13 +33,13 @@ export class PipelineRun implements StageHost {
   /** Of each stage whose answer may be the caller's. */
   readonly #framings: (Framing | undefined)[];
   /** And what it was answered, where it has ended and it is not known yet whether it is. */
-  readonly #calls: (CallEnd | undefined)[];
+  readonly #calls: (CallEnd | undefined)[] = [];
   /** The one whose words go to the caller. */
   #passing: StageRun | undefined;
   /** Of each stage, how many it still waits for. */
   readonly #before: number[];
   /** Of each stage that is running. */
-  readonly #running: (StageRun | undefined)[];
+  readonly #running: (StageRun | undefined)[] = [];
   readonly #labels: string[] = [];
   /** Bytes of what stages answered, for which room is taken. */
   #held = 0;
@@ -71,9 +71,7 @@ export class PipelineRun implements StageHost {
       { id: session },
     );
     this.#framings = plan.stages.map((stage) => (stage.answers ? framingOf(call, stage) : undefined));
-    this.#calls = plan.stages.map(() => undefined);
     this.#before = plan.stages.map(({ before }) => before);
-    this.#running = plan.stages.map(() => undefined);
   }
 
   start(): void {
