@@ -105,9 +105,15 @@ export class Fitting {
     });
   }
 
+  /** Tokens that the caller lets the answer have, where it says so. */
+  get #asked(): number | undefined {
+    const call = this.#options.x.call!;
+    return call.protocol === 'openai' ? call.request.outputTokensMax : undefined;
+  }
+
   #search(window: number): void {
     const { x } = this.#options;
-    const asked = x.call!.protocol === 'openai' ? x.call!.request.outputTokensMax : undefined;
+    const asked = this.#asked;
     const usual = this.#profile.reserve ?? Math.min(RESERVE_MAX, window >> 2);
     this.#window = window;
     this.#reserve = asked === undefined ? Math.min(usual, window - 1) : Math.min(asked, window >> 1);
@@ -220,10 +226,9 @@ export class Fitting {
 
   /** An answer that may be longer than the room there is would be refused by some engines: it may be as long as there is room. */
   #finish(candidate: Candidate, count: Count): void {
-    const { x } = this.#options;
     let body = this.#bodyOf(candidate);
     const room = this.#window - count.tokens;
-    const asked = x.call!.protocol === 'openai' ? x.call!.request.outputTokensMax : undefined;
+    const asked = this.#asked;
     if (asked !== undefined && asked > room) {
       const request = readOpenaiRequest(body);
       if (!('message' in request)) body = withCapsLowered(body, request, room);
