@@ -110,12 +110,12 @@ function readModelPath(path: string): OwnCall | Failure {
   }
 }
 
-function isCompressed(caller: Caller): boolean {
+export function isCompressed(caller: Caller): boolean {
   const coding = caller.header('content-encoding');
   return coding !== undefined && coding.toLowerCase() !== 'identity';
 }
 
-function isGet(caller: Caller): boolean {
+export function isGet(caller: Caller): boolean {
   return caller.method === 'GET' || caller.method === 'HEAD';
 }
 

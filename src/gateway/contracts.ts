@@ -8,10 +8,11 @@ import type { Path } from './path.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route } from './state/world.ts';
 
-export type { Call, OipModelCall, OpenaiCall } from './call.ts';
+export { type Call, isCompressed, isGet, type OipModelCall, type OpenaiCall } from './call.ts';
 export { sharedHeaders } from './carrier.ts';
 export { breakOff } from './delivery.ts';
 export type { Exchange } from './exchange.ts';
+export { mayCall } from './identify.ts';
 export { type OwnAnswer, STREAM_TYPE } from './own-answers.ts';
 export type { Path } from './path.ts';
 export { sessionMove } from './record/session-moves.ts';

@@ -1,5 +1,5 @@
 import type { Exchange, OwnAnswer, Path } from '../gateway/contracts.ts';
-import type { Failure } from '../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../kernel/errors.ts';
 import { StoreError } from '../store/contracts.ts';
 
 /** What the endpoints of files and batches answer, and how they tell what is wrong. */
@@ -11,16 +11,6 @@ export function answerJson(path: Path, x: Exchange, value: unknown): void {
 
 function jsonAnswer(value: unknown): OwnAnswer {
   return { status: 200, headers: ['content-type', 'application/json'], body: JSON.stringify(value) };
-}
-
-export function invalid(message: string, param?: string): Failure {
-  return {
-    code: 'invalid_request',
-    message,
-    phase: 'before-queue',
-    ...(param === undefined ? {} : { param }),
-    shouldRetry: false,
-  };
 }
 
 /** The same for what never was and for what is another tenant's. */
@@ -88,9 +78,10 @@ export function readListQuery(
   const query = new URLSearchParams(mark < 0 ? '' : target.slice(mark + 1));
   const asked = query.get('limit');
   if (asked !== null && !(/^\d{1,9}$/.test(asked) && Number(asked) >= 1 && Number(asked) <= limitMax))
-    return invalid(`Expected 'limit' to be a whole number from 1 to ${limitMax}.`, 'limit');
+    return invalidRequest(`Expected 'limit' to be a whole number from 1 to ${limitMax}.`, 'limit');
   const order = query.get('order') ?? 'desc';
-  if (order !== 'asc' && order !== 'desc') return invalid("Expected 'order' to be asc or desc.", 'order');
+  if (order !== 'asc' && order !== 'desc')
+    return invalidRequest("Expected 'order' to be asc or desc.", 'order');
   return {
     limit: asked === null ? limit : Number(asked),
     after: query.get('after') ?? undefined,
@@ -116,10 +107,10 @@ export function seconds(ms: number | undefined): number | null {
 
 /** `{anchor: 'created_at', seconds}`: for how long something is kept. */
 export function readExpiry(anchor: unknown, after: unknown, param: string): { keptMs: number } | Failure {
-  if (anchor !== 'created_at') return invalid(`Expected '${param}.anchor' to be created_at.`, param);
+  if (anchor !== 'created_at') return invalidRequest(`Expected '${param}.anchor' to be created_at.`, param);
   const given = Number(after);
   if (!Number.isInteger(given) || given < EXPIRY_SECONDS_MIN || given > EXPIRY_SECONDS_MAX)
-    return invalid(
+    return invalidRequest(
       `Expected '${param}.seconds' to be a whole number from ${EXPIRY_SECONDS_MIN} to ${EXPIRY_SECONDS_MAX}.`,
       param,
     );

@@ -1,7 +1,7 @@
 import type { Exchange, Path } from '../gateway/contracts.ts';
-import type { Failure } from '../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../kernel/errors.ts';
 import type { ItemsPage, Page } from '../store/sessions.ts';
-import { answerJson, invalid, listObject, readListQuery } from './answers.ts';
+import { answerJson, listObject, readListQuery } from './answers.ts';
 
 /** Lists of items: what is asked for, and what is answered. */
 
@@ -14,7 +14,7 @@ export function readPage(target: string): Page | Failure {
 
 export function answerItems(path: Path, x: Exchange, found: ItemsPage, { after }: Page): void {
   if (found.afterUnknown) {
-    path.refuse(x, invalid(`There is no item '${after!.slice(0, 100)}' in this list.`, 'after'));
+    path.refuse(x, invalidRequest(`There is no item '${after!.slice(0, 100)}' in this list.`, 'after'));
     return;
   }
   const items = found.bodies.map((body) => JSON.parse(body) as { id: string });

@@ -1,5 +1,4 @@
-import type { Failure } from '../kernel/errors.ts';
-import { invalid } from './answers.ts';
+import { type Failure, invalidRequest } from '../kernel/errors.ts';
 
 export type Json = Record<string, unknown>;
 
@@ -9,7 +8,7 @@ export class Refused extends Error {
 
   constructor(message: string, param?: string) {
     super(message);
-    this.failure = invalid(message, param);
+    this.failure = invalidRequest(message, param);
   }
 }
 

@@ -1,11 +1,10 @@
-import type { Exchange, Path } from '../../gateway/contracts.ts';
+import { type Exchange, isGet, type Path } from '../../gateway/contracts.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import type { Failure } from '../../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../../kernel/errors.ts';
 import { idMaker } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
 import {
   answerJson,
-  invalid,
   listObject,
   noSuch,
   nothingAt,
@@ -65,7 +64,7 @@ export class Batches {
   async #answer(path: Path, x: Exchange): Promise<void> {
     const [, id, tail, more] = x.stateful!.path.slice('/v1'.length).split('/').slice(1);
     const { method } = x.caller;
-    const gets = method === 'GET' || method === 'HEAD';
+    const gets = isGet(x.caller);
     if (more !== undefined || (tail !== undefined && tail !== 'cancel')) path.refuse(x, nothingAt(x));
     else if (id === undefined) {
       if (method === 'POST') await this.#create(path, x);
@@ -133,9 +132,9 @@ function whyNot(why: 'no-file' | 'other-purpose' | 'empty-file' | 'too-many', fi
     case 'no-file':
       return noSuch('File object', file, param);
     case 'other-purpose':
-      return invalid("The file was not uploaded with the purpose 'batch'.", param);
+      return invalidRequest("The file was not uploaded with the purpose 'batch'.", param);
     case 'empty-file':
-      return invalid('The file is empty.', param);
+      return invalidRequest('The file is empty.', param);
     case 'too-many':
       return {
         code: 'quota_exceeded',

@@ -1,4 +1,4 @@
-import type { Path } from '../../gateway/contracts.ts';
+import { mayCall, type Path } from '../../gateway/contracts.ts';
 
 type World = Path['deps']['world'];
 
@@ -12,8 +12,7 @@ export function whyNotModel(world: World, tenant: string, model: string): string
   const shown = model.slice(0, 200);
   const route = world.routes.get(model) ?? world.pipelines.get(model);
   if (!route) return `The model '${shown}' does not exist: no route has that name.`;
-  const routes = world.tenants?.get(tenant)?.routes;
-  if (routes !== undefined && !routes.includes(model)) return `This key may not call '${shown}'.`;
+  if (!mayCall(world, tenant, model)) return `This key may not call '${shown}'.`;
   if (!route.pipeline && route.targets.openai.length === 0)
     return `'${shown}' speaks the Open Inference Protocol, and cannot answer this call.`;
   return undefined;

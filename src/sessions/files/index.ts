@@ -1,9 +1,8 @@
-import type { Exchange, Path } from '../../gateway/contracts.ts';
+import { type Exchange, isCompressed, isGet, type Path } from '../../gateway/contracts.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import type { Failure } from '../../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../../kernel/errors.ts';
 import {
   answerJson,
-  invalid,
   listObject,
   noSuch,
   nothingAt,
@@ -55,7 +54,7 @@ export class Files {
   async #answer(path: Path, x: Exchange): Promise<void> {
     const [, id, tail, more] = x.stateful!.path.slice('/v1'.length).split('/').slice(1);
     const { method } = x.caller;
-    const gets = method === 'GET' || method === 'HEAD';
+    const gets = isGet(x.caller);
     if (more !== undefined || (tail !== undefined && tail !== 'content')) path.refuse(x, nothingAt(x));
     else if (id === undefined) {
       if (method === 'POST') this.#upload(path, x);
@@ -114,7 +113,7 @@ export class Files {
     const { bytesMax } = path.deps.world.snapshot!.settings.files;
     const refused = this.#whyNot(x, bytesMax);
     if (refused || !incoming) {
-      path.refuse(x, refused ?? invalid('An upload needs a body.'));
+      path.refuse(x, refused ?? invalidRequest('An upload needs a body.'));
       return;
     }
     this.#uploads.push(x.tenant);
@@ -136,12 +135,10 @@ export class Files {
   /** What a head tells already. */
   #whyNot(x: Exchange, bytesMax: number): Failure | undefined {
     const { caller } = x;
-    const coding = caller.header('content-encoding');
-    if (coding !== undefined && coding.toLowerCase() !== 'identity')
-      return invalid('Compressed request bodies are not read.');
+    if (isCompressed(caller)) return invalidRequest('Compressed request bodies are not read.');
     if (!/^multipart\/form-data(?:\s*;|\s*$)/i.test(caller.header('content-type') ?? ''))
       return {
-        ...invalid(
+        ...invalidRequest(
           "A file is uploaded as a form: expected 'content-type: multipart/form-data; boundary=...'.",
         ),
         status: 415,
@@ -183,13 +180,13 @@ export class Files {
 
   #fileOf({ fields, file }: Form, id: string, tenant: string): StoredFile | Failure {
     const purpose = fields.get('purpose');
-    if (purpose === undefined) return invalid("The field 'purpose' is missing.", 'purpose');
+    if (purpose === undefined) return invalidRequest("The field 'purpose' is missing.", 'purpose');
     if (!isPurpose(purpose))
-      return invalid(
+      return invalidRequest(
         `'${purpose.slice(0, 100)}' is not one of ${PURPOSES.map((each) => `'${each}'`).join(', ')}.`,
         'purpose',
       );
-    if (!file) return invalid("The form has no file named 'file'.", 'file');
+    if (!file) return invalidRequest("The form has no file named 'file'.", 'file');
     const createdMs = this.#clock.wall();
     let expiresMs: number | undefined;
     const [anchor, after] = [fields.get('expires_after[anchor]'), fields.get('expires_after[seconds]')];
@@ -203,7 +200,7 @@ export class Files {
 }
 
 function refusalOf(result: Form | Exclude<FormRefusal, 'too-large'>): Failure | undefined {
-  if ('wrong' in result) return invalid(`The form cannot be read: ${result.wrong}.`);
+  if ('wrong' in result) return invalidRequest(`The form cannot be read: ${result.wrong}.`);
   return 'disk' in result ? unstorable(result.disk) : undefined;
 }
 

@@ -1,4 +1,10 @@
-import type { Caller, Exchange, HeaderList, InnerTerms } from '../../gateway/contracts.ts';
+import {
+  type Caller,
+  type Exchange,
+  type HeaderList,
+  type InnerTerms,
+  STREAM_TYPE,
+} from '../../gateway/contracts.ts';
 import { ERRORS, type Failure } from '../../kernel/errors.ts';
 import { answerStream } from '../../protocols/openai/answer-stream.ts';
 import { openaiErrorBody } from '../../protocols/openai/errors.ts';
@@ -296,15 +302,7 @@ function asJson(headers: HeaderList): HeaderList {
 }
 
 function asStream(headers: HeaderList): HeaderList {
-  return [
-    ...without(headers, 'content-type', 'cache-control'),
-    'content-type',
-    'text/event-stream; charset=utf-8',
-    'cache-control',
-    'no-cache, no-transform',
-    'x-accel-buffering',
-    'no',
-  ];
+  return [...without(headers, 'content-type', 'cache-control'), ...STREAM_TYPE];
 }
 
 function without(headers: HeaderList, ...names: string[]): HeaderList {

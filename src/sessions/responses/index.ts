@@ -1,9 +1,9 @@
 import type { EventDraft } from '../../events/event-maker.ts';
-import type { Exchange, OpenaiCall, Path } from '../../gateway/contracts.ts';
-import type { Failure } from '../../kernel/errors.ts';
+import { type Exchange, isCompressed, isGet, type OpenaiCall, type Path } from '../../gateway/contracts.ts';
+import { type Failure, invalidRequest } from '../../kernel/errors.ts';
 import { readOpenaiRequest } from '../../protocols/openai/request.ts';
 import type { Answerer, SessionsStore } from '../../store/sessions.ts';
-import { answerJson, invalid, noSuch, nothingAt, unstorable, wrongMethod } from '../answers.ts';
+import { answerJson, noSuch, nothingAt, unstorable, wrongMethod } from '../answers.ts';
 import type { SessionsDeps } from '../contracts.ts';
 import { isId, newId } from '../ids.ts';
 import { type Item, type Reference, readKept } from '../items.ts';
@@ -49,7 +49,7 @@ export class Responses {
   take(path: Path, x: Exchange): void {
     const [id, part, ...more] = x.stateful!.path.slice('/v1/responses'.length).split('/').slice(1);
     const { method } = x.caller;
-    const isRead = method === 'GET' || method === 'HEAD';
+    const isRead = isGet(x.caller);
     if (id === undefined) {
       if (method === 'POST') this.#create(path, x);
       else path.refuse(x, wrongMethod(x, 'POST'));
@@ -69,7 +69,10 @@ export class Responses {
     if (new URLSearchParams(x.caller.target.split('?')[1]).get('stream') === 'true') {
       path.refuse(
         x,
-        invalid('Only responses made in the background can be streamed later, and none are here.', 'stream'),
+        invalidRequest(
+          'Only responses made in the background can be streamed later, and none are here.',
+          'stream',
+        ),
       );
       return;
     }
@@ -115,7 +118,10 @@ export class Responses {
       id,
       (owned) => this.#store.response(owned),
       () =>
-        path.refuse(x, invalid('Only responses made in the background can be cancelled, and none are here.')),
+        path.refuse(
+          x,
+          invalidRequest('Only responses made in the background can be cancelled, and none are here.'),
+        ),
     );
   }
 
@@ -200,7 +206,7 @@ export class Responses {
       const param = 'previous_response_id';
       if (!chain || chain.trouble === 'broken') return noSuch('response', previous, param);
       if (chain.trouble === 'failed')
-        return invalid(`The response ${previous} failed: it cannot be continued.`, param);
+        return invalidRequest(`The response ${previous} failed: it cannot be continued.`, param);
       if (chain.trouble === 'too-long') return tooLong(param);
       const { session, last } = chain;
       return { items: chain.bodies.map(readKept), session, last, line: undefined, named };
@@ -240,7 +246,7 @@ export class Responses {
     }
     const read = readOpenaiRequest(body);
     if ('message' in read) {
-      path.refuse(x, invalid(read.message, read.param));
+      path.refuse(x, invalidRequest(read.message, read.param));
       return;
     }
     const { caller } = x;
@@ -286,9 +292,7 @@ export class Responses {
 }
 
 function bodyOf(x: Exchange): Buffer {
-  const coding = x.caller.header('content-encoding');
-  if (coding !== undefined && coding.toLowerCase() !== 'identity')
-    throw new Refused('Compressed request bodies are not read.');
+  if (isCompressed(x.caller)) throw new Refused('Compressed request bodies are not read.');
   return x.caller.body;
 }
 
@@ -302,7 +306,7 @@ export function heldElsewhere(): Failure {
 }
 
 function tooLong(param: string): Failure {
-  return invalid('What was said before is longer than can be read for one turn.', param);
+  return invalidRequest('What was said before is longer than can be read for one turn.', param);
 }
 
 function noRoom(): Failure {
