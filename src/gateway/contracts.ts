@@ -9,11 +9,11 @@ import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route } from './state/world.ts';
 
 export { type Call, isCompressed, isGet, type OipModelCall, type OpenaiCall } from './call.ts';
-export { sharedHeaders } from './carrier.ts';
+export { headerOf, sharedHeaders, without } from './carrier.ts';
 export { breakOff } from './delivery.ts';
 export type { Exchange } from './exchange.ts';
 export { mayCall } from './identify.ts';
-export { type OwnAnswer, STREAM_TYPE } from './own-answers.ts';
+export { JSON_TYPE, type OwnAnswer, STREAM_TYPE } from './own-answers.ts';
 export type { Path } from './path.ts';
 export { sessionMove } from './record/session-moves.ts';
 export type { Endpoint } from './state/endpoint.ts';

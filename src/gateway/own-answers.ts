@@ -15,7 +15,7 @@ import type { World } from './state/world.ts';
 
 /** Answers that no engine gives: errors, lists, health, and the ladder's fixed text. */
 
-const JSON_TYPE = ['content-type', 'application/json'] as const;
+export const JSON_TYPE = ['content-type', 'application/json'] as const;
 export const STREAM_TYPE = [
   'content-type',
   'text/event-stream; charset=utf-8',

@@ -1,4 +1,11 @@
-import { type Call, type Exchange, type HeaderList, STREAM_TYPE } from '../gateway/contracts.ts';
+import {
+  type Call,
+  type Exchange,
+  type HeaderList,
+  JSON_TYPE,
+  STREAM_TYPE,
+  without,
+} from '../gateway/contracts.ts';
 import {
   chatAnswer,
   chatAnswerStream,
@@ -10,8 +17,6 @@ import type { StageValue } from './kinds/contracts.ts';
 import { frameOip } from './oip.ts';
 import type { PlannedStage } from './plan.ts';
 import { documentAs } from './reframe.ts';
-
-const JSON_TYPE = ['content-type', 'application/json'];
 
 /** An answer as the caller asked for it. */
 export interface Framed {
@@ -75,14 +80,10 @@ export function frame(x: Exchange, value: StageValue): Framed | undefined {
   return { headers: [...JSON_TYPE], body: (call.kind === 'chat' ? chatAnswer : completionAnswer)(answer) };
 }
 
+/** What says something of one body alone. */
+const OF_A_BODY = ['content-type', 'content-length', 'content-encoding', 'cache-control', 'etag'];
+
 /** Headers of an answer whose body is another one now. */
 function withType(headers: HeaderList, type: readonly string[]): HeaderList {
-  const kept: HeaderList = [];
-  for (let i = 0; i < headers.length; i += 2) {
-    if (!/^(?:content-(?:type|length|encoding)|cache-control|etag)$/.test(headers[i]!)) {
-      kept.push(headers[i]!, headers[i + 1]!);
-    }
-  }
-  kept.push(...type);
-  return kept;
+  return [...without(headers, ...OF_A_BODY), ...type];
 }

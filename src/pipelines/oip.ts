@@ -1,4 +1,4 @@
-import type { Exchange, OipModelCall, Path } from '../gateway/contracts.ts';
+import { type Exchange, JSON_TYPE, type OipModelCall, type Path } from '../gateway/contracts.ts';
 import { type Failure, invalidRequest } from '../kernel/errors.ts';
 import { type Json, setMember } from '../protocols/json-object.ts';
 import {
@@ -102,7 +102,7 @@ export function frameOip(x: Exchange, value: StageValue): Framed | undefined {
   const answer = writeInferAnswer(head, outputs);
   if (typeof answer === 'string') return undefined;
   const { body, headerLength } = answer;
-  if (headerLength === undefined) return { headers: ['content-type', 'application/json'], body };
+  if (headerLength === undefined) return { headers: [...JSON_TYPE], body };
   return {
     headers: [
       'content-type',
@@ -160,8 +160,7 @@ export function answerOipModel(path: Path, x: Exchange, { name, last }: Pipeline
           inputs: [{ name: INPUT, datatype: 'BYTES', shape: [1] }],
           outputs: OUTPUTS.filter((output) => output.name === 'text' || last.gives.has(output.name)),
         };
-  const headers = ['content-type', 'application/json'];
-  path.answer(x, { status: 200, headers, body: JSON.stringify(document) }, 'ok');
+  path.answer(x, { status: 200, headers: [...JSON_TYPE], body: JSON.stringify(document) }, 'ok');
 }
 
 function noSuchVersion({ route, version }: OipModelCall): Failure | undefined {

@@ -1,7 +1,7 @@
 import {
   breakOff,
   type Exchange,
-  type HeaderList,
+  headerOf,
   type Path,
   type Route,
   sharedHeaders,
@@ -278,9 +278,4 @@ function answeringStage(
   const { first } = last.settings;
   const chosen = first && chooseFirst(first, (name) => found[name]);
   return chosen === undefined ? last : answeringStage(plan.stage(chosen), plan, found);
-}
-
-function headerOf(headers: HeaderList, name: string): string | undefined {
-  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1];
-  return undefined;
 }

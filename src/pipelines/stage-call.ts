@@ -1,4 +1,12 @@
-import type { Exchange, HeaderList, InnerAsk, InnerSink, Path, Route } from '../gateway/contracts.ts';
+import {
+  type Exchange,
+  type HeaderList,
+  headerOf,
+  type InnerAsk,
+  type InnerSink,
+  type Path,
+  type Route,
+} from '../gateway/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import type { StageAsk } from './kinds/contracts.ts';
 
@@ -180,8 +188,7 @@ export class StageCall implements InnerSink {
 }
 
 function isStream(headers: HeaderList): boolean {
-  const at = headers.indexOf('content-type');
-  return at >= 0 && headers[at + 1]!.startsWith('text/event-stream');
+  return headerOf(headers, 'content-type')?.startsWith('text/event-stream') === true;
 }
 
 function noRoom(): Failure {
