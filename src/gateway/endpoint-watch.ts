@@ -1,5 +1,5 @@
+import { eventMaker } from '../events/event-maker.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { idMaker } from '../kernel/ids.ts';
 import type { Random } from '../kernel/random.ts';
 import type { FactSink } from './contracts.ts';
 import type { Endpoint } from './state/endpoint.ts';
@@ -10,14 +10,14 @@ export class EndpointWatch {
   readonly #clock: Clock;
   readonly #facts: FactSink;
   readonly #world: World;
-  readonly #newId: (wallMs: number) => string;
+  readonly #event: ReturnType<typeof eventMaker>;
   readonly #states = new WeakMap<Endpoint, { breaker: string; coolUntil: number }>();
 
   constructor(options: { clock: Clock; random: Random; facts: FactSink; world: World }) {
     this.#clock = options.clock;
     this.#facts = options.facts;
     this.#world = options.world;
-    this.#newId = idMaker('ev', options.random);
+    this.#event = eventMaker(options.clock, options.random);
   }
 
   /** To be called before a request is sent: whether it decides if a fenced endpoint is well again. */
@@ -57,20 +57,13 @@ export class EndpointWatch {
   }
 
   #tell(type: string, endpoint: Endpoint, requestId: string, data: Record<string, unknown>): void {
-    const wallMs = this.#clock.wall();
-    const id = this.#newId(wallMs);
-    endpoint.cause = id;
-    this.#facts.push({
-      kind: 'event',
-      event: {
-        id,
-        at: new Date(wallMs).toISOString(),
-        type,
-        subject: `endpoint:${endpoint.key}`,
-        actor: 'armature',
-        causes: [requestId],
-        data: { backend: endpoint.backend, endpoint: endpoint.address, ...data },
-      },
+    const event = this.#event({
+      type,
+      subject: `endpoint:${endpoint.key}`,
+      causes: [requestId],
+      data: { backend: endpoint.backend, endpoint: endpoint.address, ...data },
     });
+    endpoint.cause = event.id;
+    this.#facts.push({ kind: 'event', event });
   }
 }

@@ -1,6 +1,6 @@
 import type { Fact } from '../../events/contracts.ts';
+import { eventMaker } from '../../events/event-maker.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import { idMaker } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { GatewayToControl } from '../../links/messages.ts';
@@ -43,7 +43,7 @@ export class Outbox implements FactSink {
   readonly #soon: (run: () => void) => void;
   readonly #clock: Clock;
   readonly #timers: Timers;
-  readonly #eventId: (wallMs: number) => string;
+  readonly #event: ReturnType<typeof eventMaker>;
 
   #queue: Fact[] = [];
   /** Sent and not yet stored, oldest first. */
@@ -73,7 +73,7 @@ export class Outbox implements FactSink {
     this.#soon = options.soon;
     this.#clock = options.clock;
     this.#timers = options.timers;
-    this.#eventId = idMaker('ev', options.random);
+    this.#event = eventMaker(options.clock, options.random);
   }
 
   /** Facts and groups of facts that control has not yet stored. */
@@ -169,18 +169,10 @@ export class Outbox implements FactSink {
   #tellDropped(): void {
     const count = this.#eventsDropped;
     this.#eventsDropped = 0;
-    const wallMs = this.#clock.wall();
+    const data = { count, reason: 'more facts waited than gateway.factsMax allows' };
     this.#enqueue({
       kind: 'event',
-      event: {
-        id: this.#eventId(wallMs),
-        at: new Date(wallMs).toISOString(),
-        type: 'events-dropped',
-        subject: 'gateway',
-        actor: 'armature',
-        causes: [],
-        data: { count, reason: 'more facts waited than gateway.factsMax allows' },
-      },
+      event: this.#event({ type: 'events-dropped', subject: 'gateway', data }),
     });
   }
 }

@@ -1,5 +1,5 @@
+import { eventMaker } from '../../events/event-maker.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import { idMaker } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { Timers } from '../../kernel/timers.ts';
 import type { FactSink } from '../contracts.ts';
@@ -36,7 +36,7 @@ const SECOND_MS = 1_000;
 /** Remembers where sessions are answered, and tells the ledger when one moves. */
 export class SessionMoves {
   readonly #deps: SessionMovesDeps;
-  readonly #newId: (wallMs: number) => string;
+  readonly #event: ReturnType<typeof eventMaker>;
   #second = Number.NEGATIVE_INFINITY;
   #told = 0;
   /** Moves that are not told one by one, by route. */
@@ -44,7 +44,7 @@ export class SessionMoves {
 
   constructor(deps: SessionMovesDeps) {
     this.#deps = deps;
-    this.#newId = idMaker('ev', deps.random);
+    this.#event = eventMaker(deps.clock, deps.random);
   }
 
   /** To be called when a request is over, before it is recorded. */
@@ -93,10 +93,7 @@ export class SessionMoves {
   }
 
   #push(type: string, subject: string, causes: string[], data: Record<string, unknown>): void {
-    const wallMs = this.#deps.clock.wall();
-    const at = new Date(wallMs).toISOString();
-    const event = { id: this.#newId(wallMs), at, type, subject, actor: 'armature', causes, data };
-    this.#deps.facts.push({ kind: 'event', event });
+    this.#deps.facts.push({ kind: 'event', event: this.#event({ type, subject, causes, data }) });
   }
 }
 
