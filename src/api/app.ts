@@ -3,41 +3,15 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import type { Caller, Refusal } from './access.ts';
 import { ApiFault, type Surface } from './contracts.ts';
 import { PAGE, PAGE_POLICY } from './page.ts';
+import { type App, type Env, errors, idParam, json, notFound, pageOf } from './route-parts.ts';
 import * as schemas from './schemas.ts';
 import { addSessions } from './sessions.ts';
 import { statusSchema } from './status-schema.ts';
 
-/** What the listener has found out about a request before it comes here. */
-export interface Bindings {
-  caller: Caller | Refusal;
-}
-
-interface Variables {
-  actor: string;
-}
-
-export interface Env {
-  Bindings: Bindings;
-  Variables: Variables;
-}
-
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const EVENTS_TYPE = 'application/jsonl; charset=utf-8';
-
-export const json = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
-  description,
-  content: { 'application/json': { schema } },
-});
-export const errors = {
-  400: json(schemas.errorSchema, 'The request cannot be read.'),
-  401: json(schemas.errorSchema, 'A token is needed.'),
-  403: json(schemas.errorSchema, 'Not allowed.'),
-} as const;
-export const notFound = { 404: json(schemas.errorSchema, 'There is no such thing.') } as const;
-export const idParam = z.object({ id: z.string().min(1).max(512) });
 
 /** Not marked as required: that would have JSON read out of YAML. */
 const changeBody = {
@@ -83,8 +57,6 @@ export function makeApp(surface: Surface, log: Logger) {
   addSessions(app, surface);
   return app;
 }
-
-export type App = OpenAPIHono<Env>;
 
 const permitted: MiddlewareHandler<Env> = async (c, next) => {
   const { caller } = c.env;
@@ -254,13 +226,6 @@ function lines(events: AsyncIterable<LedgerEvent>, onGone: () => void): Readable
       else controller.enqueue(encoder.encode(`${JSON.stringify(next.value)}\n`));
     },
     cancel: onGone,
-  });
-}
-
-export function pageOf<Item extends z.ZodType>(item: Item) {
-  return z.object({
-    data: z.array(item),
-    next: z.string().nullable().describe('`after` of the next page; null on the last.'),
   });
 }
 

@@ -10,7 +10,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { type AccessSettings, callerOf, type Knock, type Refusal, refusalOf } from './access.ts';
-import type { Bindings } from './app.ts';
+import type { Bindings } from './route-parts.ts';
 
 export interface AdminListenerOptions {
   /** Without brackets. */

@@ -1,6 +1,6 @@
 import { createRoute } from '@hono/zod-openapi';
-import { type App, errors, idParam, json, notFound, pageOf } from './app.ts';
 import { ApiFault, type Surface } from './contracts.ts';
+import { type App, errors, idParam, json, notFound, pageOf } from './route-parts.ts';
 import * as schemas from './schemas.ts';
 
 /** Conversations and trees of responses that the gateway keeps, whatever their tenant. */
