@@ -4,10 +4,10 @@ import { Blamer } from '../config/blame.ts';
 import type { Fault } from '../config/faults.ts';
 import type { Settings } from '../config/schema/index.ts';
 import type { LedgerService } from '../events/ledger.ts';
+import { isAlive } from '../kernel/alive.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 import type { TimerHandle, Timers } from '../kernel/timers.ts';
-import { isAlive } from '../links/alive.ts';
 import type { Link, Message } from '../links/link.ts';
 import type {
   GatewayToControl,

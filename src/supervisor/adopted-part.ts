@@ -1,5 +1,5 @@
+import { isAlive } from '../kernel/alive.ts';
 import type { TimerHandle, Timers } from '../kernel/timers.ts';
-import { isAlive } from '../links/alive.ts';
 import { signalPid } from './child-launcher.ts';
 import type { Exit, Launched } from './contracts.ts';
 

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { LAST_GOOD_FILE } from '../config/last-good.ts';
-import { isAlive } from '../links/alive.ts';
+import { isAlive } from '../kernel/alive.ts';
 import type { RunningPart } from './supervisor.ts';
 
 /** SQLITE_BUSY: another process holds the lock. */

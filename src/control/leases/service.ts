@@ -1,5 +1,5 @@
+import { isAlive } from '../../kernel/alive.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
-import { isAlive } from '../../links/alive.ts';
 import type { ControlToGateway, GatewayToControl } from '../../links/messages.ts';
 import { LeaseBook } from './book.ts';
 

@@ -1,9 +1,9 @@
 import type { Path } from '../../gateway/contracts.ts';
+import { isAlive } from '../../kernel/alive.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { idMaker } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
-import { isAlive } from '../../links/alive.ts';
 import type { FileDisk } from '../files/disk.ts';
 import type { Look } from '../files/store/claim-operations.ts';
 import type { FileStore } from '../files/store/index.ts';

@@ -1,3 +1,4 @@
+import { isAlive } from '../../kernel/alive.ts';
 import { sessionMigrations } from '../migrations/sessions/index.ts';
 import type {
   Answerer,
@@ -355,16 +356,7 @@ function isHeld(row: Row, { owner, pid, nowMs }: Writer): boolean {
   const boot = (name: string) => name.slice(0, name.indexOf('/'));
   // A process that has this one's number and another boot was here before it.
   if (Number(row.owner_pid) === pid) return boot(String(row.owner)) === boot(owner);
-  return isRunning(Number(row.owner_pid));
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
+  return isAlive(Number(row.owner_pid));
 }
 
 function isTooLong(bodies: readonly string[], bytesMax: number): boolean {
