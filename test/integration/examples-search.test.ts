@@ -73,16 +73,20 @@ describe('the search example', () => {
   });
 });
 
+const PORT = /\b70\d\d\b/g;
+
 /** The example's configuration, for a machine on which other things run, and without the hub's larger model. */
 async function withPortsOfItsOwn(home: string): Promise<void> {
   const ports = new Map<string, string>();
   for (const name of readdirSync(join(examples, 'search')).filter((each) => each.endsWith('.yaml'))) {
     cpSync(join(examples, 'search', name), join(home, name));
-    let text = readFileSync(join(home, name), 'utf8').replace(/ +- hf:Qwen.*\n/, '');
-    for (const [port] of text.matchAll(/70\d\d/g)) {
+    const text = readFileSync(join(home, name), 'utf8').replace(/ +- hf:Qwen.*\n/, '');
+    for (const [port] of text.matchAll(PORT)) {
       if (!ports.has(port)) ports.set(port, String(await freePort()));
-      text = text.replaceAll(port, ports.get(port)!);
     }
-    writeFileSync(join(home, name), text);
+    writeFileSync(
+      join(home, name),
+      text.replaceAll(PORT, (port) => ports.get(port)!),
+    );
   }
 }
