@@ -55,9 +55,7 @@ export class StageFilling implements Filling, TemplateScope {
 
   get(name: string): unknown {
     if (this.#more && Object.hasOwn(this.#more, name)) return this.#more[name];
-    if (name !== 'stages') return this.#scope.get(name);
-    this.#stages ??= this.#scope.seenBy(this.#stage);
-    return this.#stages;
+    return name === 'stages' ? this.#seen() : this.#scope.get(name);
   }
 
   text(template: string): string {
@@ -83,6 +81,13 @@ export class StageFilling implements Filling, TemplateScope {
 
   /** The same with further names. */
   with(more: Readonly<Record<string, unknown>>): StageFilling {
-    return new StageFilling(this.#plan, this.#scope, this.#stage, more);
+    const filling = new StageFilling(this.#plan, this.#scope, this.#stage, more);
+    filling.#stages = this.#seen();
+    return filling;
+  }
+
+  #seen(): Readonly<Record<string, StageValue>> {
+    this.#stages ??= this.#scope.seenBy(this.#stage);
+    return this.#stages;
   }
 }
