@@ -16,20 +16,26 @@ import type { Frame, Member, Row, RowAnswer } from './member.ts';
 import type { PrepareRules } from './rules.ts';
 import { rawRowsOf, tensorBody, vectorsOf } from './tensors.ts';
 
+interface BatchHooks {
+  onOver: (batch: PreparedBatch) => void;
+  /** Sends rows again, by themselves. */
+  again: (rows: readonly Row[]) => void;
+}
+
 /** Tokens of several texts, of one caller or of several, on their way upstream as one request. */
 export class PreparedBatch extends WholeCarrier {
   readonly rows: readonly Row[];
   readonly #rules: PrepareRules;
   readonly #members: readonly Member[];
-  readonly #onOver: (batch: PreparedBatch) => void;
+  readonly #hooks: BatchHooks;
 
-  constructor(path: Path, rules: PrepareRules, rows: readonly Row[], onOver: (batch: PreparedBatch) => void) {
+  constructor(path: Path, rules: PrepareRules, rows: readonly Row[], hooks: BatchHooks) {
     const { asked, x } = rows[0]!.member;
     super(path, x, asked.infer ? x.caller.target : '/v1/embeddings', bodyOf(rows, rules));
     this.rows = rows;
     this.#rules = rules;
     this.#members = [...new Set(rows.map(({ member }) => member))];
-    this.#onOver = onOver;
+    this.#hooks = hooks;
   }
 
   start(): void {
@@ -69,12 +75,12 @@ export class PreparedBatch extends WholeCarrier {
   left(): void {
     if (this.#members.every(({ over }) => over)) {
       this.leave();
-      this.#onOver(this);
+      this.#hooks.onOver(this);
     }
   }
 
   protected answered(headers: HeaderList, body: Buffer): void {
-    this.#onOver(this);
+    this.#hooks.onOver(this);
     const read = this.#rules.to === 'ids' ? this.#readJson(headers, body) : this.#readTensors(headers, body);
     if (typeof read === 'string') {
       this.#failAll({ code: 'backend_error', message: read, phase: 'sent' }, undefined);
@@ -96,13 +102,13 @@ export class PreparedBatch extends WholeCarrier {
 
   /** Whom it is meant for is not known, so that each caller's texts are asked for apart. */
   protected refused(status: number, headers: HeaderList, body: Buffer): void {
-    this.#onOver(this);
+    this.#hooks.onOver(this);
     const wanted = this.#members.filter(({ over }) => !over);
     for (const member of wanted) member.hear(this.carrier!);
     if (this.#members.length > 1) {
       for (const member of wanted) {
         const own = this.rows.filter((row) => row.member === member);
-        this.again(own);
+        this.#hooks.again(own);
       }
       return;
     }
@@ -117,18 +123,15 @@ export class PreparedBatch extends WholeCarrier {
   }
 
   protected failed(): void {
-    this.#onOver(this);
+    this.#hooks.onOver(this);
     const { failure, shedFor } = this.carrier!;
     this.#failAll(failure!, shedFor);
   }
 
   protected tooLong(): void {
-    this.#onOver(this);
+    this.#hooks.onOver(this);
     this.#failAll(noBuffers(), 'buffers-full');
   }
-
-  /** Sends rows again, by themselves; set by whoever keeps batches. */
-  again: (rows: readonly Row[]) => void = () => {};
 
   #failAll(failure: Failure, shedFor: string | undefined): void {
     for (const member of this.#members) {

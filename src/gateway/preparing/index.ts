@@ -254,11 +254,13 @@ class Group {
   }
 
   #send(rows: readonly Row[]): void {
-    const batch = new PreparedBatch(this.#path, this.#rules, rows, (over) => {
-      this.#batches.delete(over);
-      this.#pumpSoon();
+    const batch = new PreparedBatch(this.#path, this.#rules, rows, {
+      onOver: (over) => {
+        this.#batches.delete(over);
+        this.#pumpSoon();
+      },
+      again: (own) => this.#send(own),
     });
-    batch.again = (own) => this.#send(own);
     this.#turn = Math.max(this.#turn, rows[0]!.turn);
     this.#batches.add(batch);
     batch.start();
