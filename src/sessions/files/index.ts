@@ -15,6 +15,7 @@ import { sendContent } from './content.ts';
 import type { FileDisk } from './disk.ts';
 import { type Form, type FormRefusal, readForm } from './form.ts';
 import { fileObject, isPurpose, PURPOSES } from './objects.ts';
+import type { FileBounds } from './store/file-operations.ts';
 import type { FileStore } from './store/index.ts';
 import type { StoredFile } from './store/rows.ts';
 
@@ -164,18 +165,23 @@ export class Files {
     }
     const form = result as Form;
     const file = this.#fileOf(form, id, x.tenant);
-    const outcome =
-      'code' in file
-        ? file
-        : await this.#store
-            .call('addFile', { file, bounds: { ...files, tenantFilesMax: TENANT_FILES_MAX } })
-            .catch(unstorable);
-    if (outcome === 'added' && !('code' in file)) {
-      answerJson(path, x, fileObject(file));
+    const kept = 'code' in file ? file : await this.#keep(file, files);
+    if (!('code' in kept)) {
+      answerJson(path, x, fileObject(kept));
       return;
     }
     if (form.file) await this.#disk.remove(id);
-    path.refuse(x, typeof outcome === 'object' ? outcome : noRoom(outcome));
+    path.refuse(x, kept);
+  }
+
+  async #keep(file: StoredFile, limits: Omit<FileBounds, 'tenantFilesMax'>): Promise<StoredFile | Failure> {
+    try {
+      const bounds = { ...limits, tenantFilesMax: TENANT_FILES_MAX };
+      const outcome = await this.#store.call('addFile', { file, bounds });
+      return outcome === 'added' ? file : noRoom(outcome);
+    } catch (error) {
+      return unstorable(error);
+    }
   }
 
   #fileOf({ fields, file }: Form, id: string, tenant: string): StoredFile | Failure {
@@ -223,7 +229,7 @@ function inUse(id: string): Failure {
   };
 }
 
-function noRoom(why: 'tenant-full' | 'disk-full' | 'added'): Failure {
+function noRoom(why: 'tenant-full' | 'disk-full'): Failure {
   const whose = why === 'tenant-full' ? 'Your files are' : 'The files of all tenants are';
   const limit = why === 'tenant-full' ? 'files.tenantBytesMax' : 'files.totalBytesMax';
   return {
