@@ -25,7 +25,7 @@ interface Before {
   session: string | undefined;
   last: Answerer | undefined;
   line: HeldLine | undefined;
-  named: Map<string, Item>;
+  named: ReadonlyMap<string, Item>;
 }
 
 const NOTHING_BEFORE: Before = {
@@ -161,17 +161,16 @@ export class Responses {
       return;
     }
     const { routes, pipelines } = path.deps.world;
-    const isKnown = routes.has(request.model) || pipelines.has(request.model);
+    const route = routes.get(request.model) ?? pipelines.get(request.model);
     const references = request.input.filter((item): item is Reference => item.type === 'item_reference');
     const isAlone =
       request.previous === undefined && request.conversation === undefined && references.length === 0;
     // A route that is not there is told as the path tells it, and nothing is read for it.
-    if (isAlone || !isKnown) {
+    if (isAlone || !route) {
       this.#go(path, x, request, NOTHING_BEFORE);
       return;
     }
-    const route = routes.get(request.model) ?? pipelines.get(request.model);
-    const stop = waitForStore(path, x, route!.settings.deadline);
+    const stop = waitForStore(path, x, route.settings.deadline);
     this.#before(x, request, references).then(
       (before) => {
         stop();
@@ -194,8 +193,7 @@ export class Responses {
     references: readonly Reference[],
   ): Promise<Before | Failure> {
     const { tenant } = x;
-    const found = await this.#store.itemsById({ tenant, ids: references.map(({ id }) => id) });
-    const named = new Map(found.map(({ id, body }) => [id, readKept(body)]));
+    const named = await this.#named(tenant, references);
     const missing = references.find(({ id }) => !named.has(id));
     if (missing) return noSuch('item', missing.id, 'input');
     const { previous, conversation } = request;
@@ -227,6 +225,14 @@ export class Responses {
       line: new HeldLine(this.#store, timers, conversation, writer),
       named,
     };
+  }
+
+  /** The items that are named by their ids, those that there are. */
+  async #named(tenant: string, references: readonly Reference[]): Promise<Before['named']> {
+    // Hardly a turn names one: those that do not are spared the way to the store and back.
+    if (references.length === 0) return NOTHING_BEFORE.named;
+    const found = await this.#store.itemsById({ tenant, ids: references.map(({ id }) => id) });
+    return new Map(found.map(({ id, body }) => [id, readKept(body)]));
   }
 
   /** Asks its route, as for a chat. */
