@@ -121,6 +121,10 @@ export function headerOf(headers: HeaderList, name: string): string | undefined 
   return at < 0 ? undefined : headers[at + 1];
 }
 
+export function isStream(headers: HeaderList): boolean {
+  return headerOf(headers, 'content-type')?.startsWith('text/event-stream') === true;
+}
+
 export function without(headers: HeaderList, ...names: string[]): HeaderList {
   return headers.filter((_, i) => !names.includes(headers[i - (i % 2)]!));
 }

@@ -9,7 +9,7 @@ import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route } from './state/world.ts';
 
 export { type Call, isCompressed, isGet, type OipModelCall, type OpenaiCall } from './call.ts';
-export { headerOf, sharedHeaders, without } from './carrier.ts';
+export { headerOf, isStream, sharedHeaders, without } from './carrier.ts';
 export { breakOff } from './delivery.ts';
 export type { Exchange } from './exchange.ts';
 export { mayCall } from './identify.ts';

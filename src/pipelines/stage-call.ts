@@ -1,9 +1,9 @@
 import {
   type Exchange,
   type HeaderList,
-  headerOf,
   type InnerAsk,
   type InnerSink,
+  isStream,
   type Path,
   type Route,
 } from '../gateway/contracts.ts';
@@ -185,10 +185,6 @@ export class StageCall implements InnerSink {
     this.#bytes = this.#asked = 0;
     this.#pieces = [];
   }
-}
-
-function isStream(headers: HeaderList): boolean {
-  return headerOf(headers, 'content-type')?.startsWith('text/event-stream') === true;
 }
 
 function noRoom(): Failure {

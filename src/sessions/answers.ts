@@ -1,4 +1,4 @@
-import type { Exchange, OwnAnswer, Path } from '../gateway/contracts.ts';
+import { type Exchange, JSON_TYPE, type OwnAnswer, type Path } from '../gateway/contracts.ts';
 import { type Failure, invalidRequest } from '../kernel/errors.ts';
 import { StoreError } from '../store/contracts.ts';
 
@@ -10,7 +10,7 @@ export function answerJson(path: Path, x: Exchange, value: unknown): void {
 }
 
 function jsonAnswer(value: unknown): OwnAnswer {
-  return { status: 200, headers: ['content-type', 'application/json'], body: JSON.stringify(value) };
+  return { status: 200, headers: [...JSON_TYPE], body: JSON.stringify(value) };
 }
 
 /** The same for what never was and for what is another tenant's. */

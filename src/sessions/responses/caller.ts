@@ -3,7 +3,10 @@ import {
   type Exchange,
   type HeaderList,
   type InnerTerms,
+  isStream,
+  JSON_TYPE,
   STREAM_TYPE,
+  without,
 } from '../../gateway/contracts.ts';
 import { ERRORS, type Failure } from '../../kernel/errors.ts';
 import { answerStream } from '../../protocols/openai/answer-stream.ts';
@@ -292,23 +295,10 @@ function noAnswer(why: string): Failure {
   return { code: 'backend_error', message: `The answer of the engine ${why}.`, phase: 'sent' };
 }
 
-function isStream(headers: HeaderList): boolean {
-  const at = headers.indexOf('content-type');
-  return at >= 0 && headers[at + 1]!.startsWith('text/event-stream');
-}
-
 function asJson(headers: HeaderList): HeaderList {
-  return [...without(headers, 'content-type'), 'content-type', 'application/json'];
+  return [...without(headers, 'content-type'), ...JSON_TYPE];
 }
 
 function asStream(headers: HeaderList): HeaderList {
   return [...without(headers, 'content-type', 'cache-control'), ...STREAM_TYPE];
-}
-
-function without(headers: HeaderList, ...names: string[]): HeaderList {
-  const kept: HeaderList = [];
-  for (let at = 0; at < headers.length; at += 2) {
-    if (!names.includes(headers[at]!)) kept.push(headers[at]!, headers[at + 1]!);
-  }
-  return kept;
 }
