@@ -15,8 +15,7 @@ describe('a batch', () => {
       Array.from({ length: 100 }, (_, i) => `q-${i}`),
     );
     expect(world.asked).toHaveLength(100);
-    const events = world.gateway.facts.flatMap((fact) => (fact.kind === 'event' ? [fact.event] : []));
-    expect(events.map(({ type, subject, causes }) => [type, subject, causes])).toEqual([
+    expect(world.gateway.events().map(({ type, subject, causes }) => [type, subject, causes])).toEqual([
       ['batch-began', `batch:${id}`, [id.replace('batch', 'ev')]],
       ['batch-completed', `batch:${id}`, [id.replace('batch', 'ev')]],
     ]);

@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: bodies as they were sent, which the tests judge.
-import { type Engine, type VirtualCaller, VirtualGateway } from './virtual-gateway.ts';
+import { type Engine, status, type VirtualCaller, VirtualGateway } from './virtual-gateway.ts';
 
 /** A gateway with two routes of chat, one of vectors and one of tensors, and a pipeline over them that is called `search`. */
 export function open(
@@ -96,14 +96,9 @@ export function tensors(
 /** Answers what `answer` makes of the request's JSON; undefined is an error. */
 export function answering(afterMs: number, answer: (body: any) => object | undefined): Engine {
   return (served) => {
-    const { request, sink, time } = served;
-    const document = answer(JSON.parse(String(request.body)));
-    time.set(afterMs, () => {
-      if (served.aborted) return;
-      sink.onHead(document ? 200 : 500, { 'content-type': 'application/json' });
-      sink.onData(Buffer.from(JSON.stringify(document ?? { error: { message: 'broken' } })));
-      sink.onEnd();
-    });
+    const document = answer(JSON.parse(String(served.request.body)));
+    const error = { error: { message: 'broken' } };
+    status(document ? 200 : 500, document ?? error, {}, afterMs)(served);
   };
 }
 

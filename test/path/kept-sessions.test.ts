@@ -20,9 +20,7 @@ describe('a session', () => {
       homes.add([...answered][0]!);
     }
     expect(homes.size).toBe(2);
-    expect(it.facts.filter((fact) => fact.kind === 'event' && fact.event.type === 'session-moved')).toEqual(
-      [],
-    );
+    expect(it.events('session-moved')).toEqual([]);
   });
 
   it.each([
@@ -43,10 +41,7 @@ describe('a session', () => {
     await it.turn({ conversation: id });
     it.load(config(route));
     await it.turn({ conversation: id });
-    const moves = it.facts.flatMap((fact) =>
-      fact.kind === 'event' && fact.event.type === 'session-moved' ? [fact.event] : [],
-    );
-    expect(moves).toMatchObject([
+    expect(it.events('session-moved')).toMatchObject([
       {
         subject: `session:${id}`,
         causes: [expect.stringMatching(/^req_/)],
@@ -63,9 +58,7 @@ describe('a session', () => {
     let previous = first.id;
     for (let turn = 0; turn < 8; turn++)
       previous = json(await it.turn({ previous_response_id: previous })).id ?? previous;
-    const moves = it.facts.flatMap((fact) =>
-      fact.kind === 'event' && fact.event.type === 'session-moved' ? [fact.event.data['reason']] : [],
-    );
+    const moves = it.events('session-moved').map(({ data }) => data['reason']);
     expect(
       moves.every((reason) => ['attempt-failed', 'endpoints-unwell', 'weights'].includes(String(reason))),
     ).toBe(true);

@@ -204,8 +204,11 @@ describe('the whole path in virtual time', () => {
     const trial = gateway.chat();
     await gateway.time.advance(50);
     expect(trial.status).toBe(200);
-    const types = gateway.facts.flatMap((fact) => (fact.kind === 'event' ? [fact.event.type] : []));
-    expect(types).toEqual(['breaker-opened', 'breaker-tried', 'breaker-closed']);
+    expect(gateway.events().map(({ type }) => type)).toEqual([
+      'breaker-opened',
+      'breaker-tried',
+      'breaker-closed',
+    ]);
   });
 
   it('swaps a snapshot under running requests without losing them', async () => {

@@ -14,20 +14,14 @@ export const idsOf = (text: string) => words('words').encode(text, true, undefin
 
 /** Answers with the ids that it was given, so that rows can be told apart; refuses those with the token of `bad`. */
 const echo: Engine = (served) => {
-  const { request, sink, time } = served;
-  const { input } = bodyOf(request) as { input: number[][] };
+  const { input } = bodyOf(served.request) as { input: number[][] };
   if (input.some((row) => row.includes(idsOf('bad')[1]!))) {
     status(400, { error: { message: 'bad token', type: 'invalid_request_error' } })(served);
     return;
   }
   const data = input.map((embedding, index) => ({ object: 'embedding', index, embedding })).reverse();
-  time.set(10, () => {
-    if (served.aborted) return;
-    sink.onHead(200, { 'content-type': 'application/json' });
-    const usage = { prompt_tokens: 1, total_tokens: 1 };
-    sink.onData(Buffer.from(JSON.stringify({ object: 'list', data, model: 'm', usage })));
-    sink.onEnd();
-  });
+  const usage = { prompt_tokens: 1, total_tokens: 1 };
+  status(200, { object: 'list', data, model: 'm', usage }, {}, 10)(served);
 };
 
 /** A model over OIP: of each token a vector [id, 1], or of each text a row [sum of ids, tokens] as `scores`. */

@@ -36,10 +36,7 @@ function world(...weights: (number | undefined)[]) {
     return answered;
   };
   const set = (...to: (number | undefined)[]) => it.load(versions(to));
-  const moves = () =>
-    it.facts.flatMap((fact) =>
-      fact.kind === 'event' && fact.event.type === 'session-moved' ? [fact.event] : [],
-    );
+  const moves = () => it.events('session-moved');
   return { it, all, set, moves };
 }
 

@@ -7,7 +7,7 @@ import { Responses } from '../../src/sessions/responses/index.ts';
 import { sessionsInMemory } from '../../src/store/memory/sessions.ts';
 import type { SessionsStore } from '../../src/store/sessions.ts';
 import type { Json } from '../upstream/sse.ts';
-import { chatAnswer, type Engine, type VirtualCaller, VirtualGateway } from './virtual-gateway.ts';
+import { chatAnswer, type Engine, status, type VirtualCaller, VirtualGateway } from './virtual-gateway.ts';
 
 /** A virtual gateway that keeps responses and conversations in memory. */
 export class SessionsGateway extends VirtualGateway {
@@ -89,12 +89,7 @@ export const sent = (it: SessionsGateway) => JSON.parse(String(it.served.at(-1)!
 
 /** A whole answer of one choice. */
 export function answering(choice: object, usage?: object): Engine {
-  return ({ sink, time }) =>
-    void time.set(5, () => {
-      sink.onHead(200, { 'content-type': 'application/json' });
-      sink.onData(Buffer.from(JSON.stringify({ choices: [{ index: 0, ...choice }], usage })));
-      sink.onEnd();
-    });
+  return status(200, { choices: [{ index: 0, ...choice }], usage }, {}, 5);
 }
 
 /** The deltas of a stream, then its finish reason. */

@@ -1,4 +1,3 @@
-import type { LedgerEvent } from '../../src/events/contracts.ts';
 import { SessionsGateway } from './sessions-world.ts';
 import { chatAnswer, type VirtualCaller } from './virtual-gateway.ts';
 
@@ -53,12 +52,6 @@ export class TiersGateway extends SessionsGateway {
     const callers = Array.from({ length: count }, () => this.chat({}, { 'x-armature-tier': tier }));
     this.engines.set(ORIGINS[tier], engine);
     return callers;
-  }
-
-  moves(type = 'session-moved'): LedgerEvent[] {
-    return this.facts.flatMap((fact) =>
-      fact.kind === 'event' && fact.event.type === type ? [fact.event] : [],
-    );
   }
 
   /** The step by which its tier was chosen last. */

@@ -223,7 +223,7 @@ describe('a session', () => {
       'big',
       'big',
     ]);
-    expect(it.moves()).toMatchObject([
+    expect(it.events('session-moved')).toMatchObject([
       {
         subject: 'session:mine',
         causes: [it.records[2]!.id],
@@ -262,10 +262,12 @@ describe('a session', () => {
     for (let i = 0; i < 20; i++) {
       expect(await turn(sessions)).toEqual(['big', 'big', 'big', 'small', 'small']);
     }
-    expect(it.moves()).toEqual([]);
+    expect(it.events('session-moved')).toEqual([]);
     expect(await turn(['s5'])).toEqual(['small']);
     expect(await turn(['s5'])).toEqual(['big']);
-    expect(it.moves()).toMatchObject([{ subject: 'session:s5', data: { reason: 'tier-by-rule' } }]);
+    expect(it.events('session-moved')).toMatchObject([
+      { subject: 'session:s5', data: { reason: 'tier-by-rule' } },
+    ]);
   });
 
   it('is back in its own tier when that is well again', async () => {
@@ -276,7 +278,10 @@ describe('a session', () => {
     expect(await it.answers({}, mine)).toBe('big');
     endpoint!.unwell = false;
     expect(await it.answers({}, mine)).toBe('small');
-    expect(it.moves().map(({ data }) => data['reason'])).toEqual(['tier-unwell', 'tier-back']);
+    expect(it.events('session-moved').map(({ data }) => data['reason'])).toEqual([
+      'tier-unwell',
+      'tier-back',
+    ]);
   });
 
   it('moves where it asks to', async () => {
@@ -284,14 +289,17 @@ describe('a session', () => {
     expect(await it.answers({}, mine)).toBe('big');
     expect(await it.answers({}, { ...mine, 'x-armature-tier': 'edge' })).toBe('small');
     expect(await it.answers({}, mine)).toBe('big');
-    expect(it.moves().map(({ data }) => data['reason'])).toEqual(['tier-by-rule', 'tier-by-rule']);
+    expect(it.events('session-moved').map(({ data }) => data['reason'])).toEqual([
+      'tier-by-rule',
+      'tier-by-rule',
+    ]);
   });
 
   it('of another tenant or route is another one', async () => {
     const it = new TiersGateway([ASKED, LARGE]);
     expect(await it.answers({}, { 'x-armature-session': 'one', 'x-armature-tier': 'edge' })).toBe('small');
     expect(await it.answers({}, { 'x-armature-session': 'two' })).toBe('big');
-    expect(it.moves()).toEqual([]);
+    expect(it.events('session-moved')).toEqual([]);
   });
 
   it('tells no more than twenty moves a second one by one, and the number of the rest', async () => {
@@ -305,8 +313,8 @@ describe('a session', () => {
     for (const endpoint of it.world.backends.get('small')!.endpoints) endpoint.unwell = true;
     all();
     await it.time.advance(2_000);
-    expect(it.moves().length).toBe(20);
-    expect(it.moves('sessions-moved')).toMatchObject([{ subject: 'route:chat', data: { count: 30 } }]);
+    expect(it.events('session-moved').length).toBe(20);
+    expect(it.events('sessions-moved')).toMatchObject([{ subject: 'route:chat', data: { count: 30 } }]);
   });
 
   it('that is kept moves between tiers turn by turn, in this worker and in another that knows its last turn alone', async () => {
@@ -322,7 +330,9 @@ describe('a session', () => {
     it.world.sessionPlaces.put(`chat\u0000open/${id}`, undefined as never);
     expect(await turn(1)).toBe('big');
     expect(
-      it.moves().map(({ subject, data: { from, to, reason } }) => ({ subject, from, to, reason })),
+      it
+        .events('session-moved')
+        .map(({ subject, data: { from, to, reason } }) => ({ subject, from, to, reason })),
     ).toEqual([
       { subject: `session:${id}`, from: 'small', to: 'big', reason: 'tier-by-rule' },
       { subject: `session:${id}`, from: 'big', to: 'middle', reason: 'tier-by-rule' },

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { settingsSchema } from '../../src/config/schema/index.ts';
-import type { Fact, RequestRecord } from '../../src/events/contracts.ts';
+import type { Fact, LedgerEvent, RequestRecord } from '../../src/events/contracts.ts';
 import { assembleGateway, type GatewayParts } from '../../src/gateway/assemble.ts';
 import type { BufferBudget } from '../../src/gateway/buffer-budget.ts';
 import type {
@@ -296,6 +296,13 @@ export class VirtualGateway {
 
   get records(): RequestRecord[] {
     return this.facts.flatMap((fact) => (fact.kind === 'request' ? [fact.record] : []));
+  }
+
+  /** What was told beside requests; of one type, or all. */
+  events(type?: string): LedgerEvent[] {
+    return this.facts.flatMap((fact) =>
+      fact.kind === 'event' && (type === undefined || fact.event.type === type) ? [fact.event] : [],
+    );
   }
 
   /** What is still taken, when nothing should be. */
