@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { Agent, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { parseArgs } from 'node:util';
 import { systemClock } from '../src/kernel/clock.ts';
 import { Durations } from '../src/telemetry/durations.ts';
 import { startArmature } from '../test/upstream/armature.ts';
@@ -15,11 +16,13 @@ const STAGES = 3;
 const BLOCK = 50;
 const WARM = 300;
 const CHILD = 'engine';
-
-function option(name: string, usual: number): number {
-  const at = process.argv.indexOf(`--${name}`);
-  return at < 0 ? usual : Number(process.argv[at + 1]);
-}
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    requests: { type: 'string', default: '3000' },
+    'engine-ms': { type: 'string', default: '5' },
+  },
+});
 
 /** Answers every chat with one word, after a while. */
 function serve(afterMs: number): void {
@@ -115,7 +118,7 @@ async function measure(): Promise<void> {
     await turn(plainOnce, undefined);
     await turn(pipedOnce, undefined);
   }
-  for (let done = 0; done < option('requests', 3000); done += BLOCK) {
+  for (let done = 0; done < Number(values.requests); done += BLOCK) {
     await turn(plainOnce, plain);
     await turn(pipedOnce, piped);
   }
@@ -130,5 +133,5 @@ async function measure(): Promise<void> {
   agent.destroy();
 }
 
-if (process.argv[2] === CHILD) serve(option('engine-ms', 5));
+if (positionals[0] === CHILD) serve(Number(values['engine-ms']));
 else await measure();
