@@ -1,4 +1,5 @@
 import { type Member, scanElements, scanMembers } from '../../protocols/json-members.ts';
+import { isObject } from '../../protocols/json-object.ts';
 import { isTangled } from './nesting.ts';
 
 /**
@@ -53,8 +54,8 @@ export function readTranscript(body: Buffer): Transcript | undefined {
 }
 
 function readMessage(sent: unknown, start: number, end: number): Message | undefined {
-  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) return undefined;
-  let value = sent as Record<string, unknown>;
+  if (!isObject(sent)) return undefined;
+  let value = sent;
   const { role, [OWN_MEMBER]: own } = value;
   if (typeof role !== 'string') return undefined;
   const pinned = typeof own === 'object' && own !== null && (own as { pinned?: unknown }).pinned === true;
