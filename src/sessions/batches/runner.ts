@@ -1,7 +1,7 @@
+import { eventMaker } from '../../events/event-maker.ts';
 import type { Path } from '../../gateway/contracts.ts';
 import { isAlive } from '../../kernel/alive.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import { idMaker } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { FileDisk } from '../files/disk.ts';
@@ -41,7 +41,7 @@ export interface RunnerOptions {
 export class BatchRunner {
   readonly #options: RunnerOptions;
   readonly #runs = new Map<string, { run: BatchRun; over: Promise<void> }>();
-  readonly #newEventId: (wallMs: number) => string;
+  readonly #makeEvent: ReturnType<typeof eventMaker>;
   /** Beats of other workers: what was seen last, and when that was new. */
   readonly #beats = new Map<string, { beat: number; at: number }>();
   #path: Path | undefined;
@@ -59,7 +59,7 @@ export class BatchRunner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    this.#newEventId = idMaker('ev', options.random);
+    this.#makeEvent = eventMaker(options.clock, options.random);
   }
 
   start(path: Path): void {
@@ -206,20 +206,15 @@ export class BatchRunner {
 
   /** For the ledger. The event that makes a batch goes by its id, so that whatever follows from it can name it. */
   tell(type: string, batch: StoredBatch, data: Record<string, unknown> = {}): void {
-    const wallMs = this.#options.clock.wall();
     const created = type === 'batch-created';
     const creation = batch.id.replace(/^batch_/, 'ev_');
-    this.#path!.deps.facts.push({
-      kind: 'event',
-      event: {
-        id: created ? creation : this.#newEventId(wallMs),
-        at: new Date(wallMs).toISOString(),
-        type,
-        subject: `batch:${batch.id}`,
-        actor: created || type === 'batch-cancelled' ? `tenant:${batch.tenant}` : 'armature',
-        causes: created ? [] : [creation],
-        data: { endpoint: batch.endpoint, inputFile: batch.inputFile, ...data },
-      },
+    const event = this.#makeEvent({
+      type,
+      subject: `batch:${batch.id}`,
+      actor: created || type === 'batch-cancelled' ? `tenant:${batch.tenant}` : 'armature',
+      causes: created ? [] : [creation],
+      data: { endpoint: batch.endpoint, inputFile: batch.inputFile, ...data },
     });
+    this.#path!.deps.facts.push({ kind: 'event', event: created ? { ...event, id: creation } : event });
   }
 }
