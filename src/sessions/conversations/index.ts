@@ -1,6 +1,7 @@
 import type { Exchange, Path } from '../../gateway/contracts.ts';
 import type { StoredConversation } from '../../store/sessions.ts';
 import { answerJson, listObject, noSuch, nothingAt, seconds, unstorable, wrongMethod } from '../answers.ts';
+import { readObject } from '../body.ts';
 import type { SessionsDeps } from '../contracts.ts';
 import { isId, newId } from '../ids.ts';
 import { type Item, readItems, toKeep } from '../items.ts';
@@ -8,7 +9,6 @@ import { writerOf } from '../line.ts';
 import { answerItems, readPage } from '../pages.ts';
 import { given, type Json, metadataOf, Refused } from '../refused.ts';
 import { heldElsewhere } from '../responses/index.ts';
-import { readObject } from '../responses/request.ts';
 import { waitForStore } from '../waiting.ts';
 
 /** Items that one request may add. */
