@@ -5,9 +5,9 @@ export function isObject(value: unknown): value is Json {
 }
 
 /** The object that a body is; undefined for any other body. */
-export function parsedObject(body: Buffer): Json | undefined {
+export function parsedObject(body: Buffer | string): Json | undefined {
   try {
-    const value: unknown = JSON.parse(body.toString('utf8'));
+    const value: unknown = JSON.parse(String(body));
     return isObject(value) ? value : undefined;
   } catch {
     return undefined; // no JSON: there is no object in it

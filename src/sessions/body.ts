@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { scanMembers } from '../protocols/json-members.ts';
-import { isObject, type Json, Refused } from './refused.ts';
+import { isObject, type Json } from '../protocols/json-object.ts';
+import { Refused } from './refused.ts';
 
 /** The members of a body, none of them twice: two readers could take different ones. Throws Refused. */
 export function readObject(bytes: Buffer): Json {

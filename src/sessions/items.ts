@@ -1,15 +1,7 @@
+import { isObject, type Json } from '../protocols/json-object.ts';
 import type { NewItem } from '../store/sessions.ts';
 import { type IdPrefix, newId } from './ids.ts';
-import {
-  given,
-  isObject,
-  type Json,
-  optionalFlag,
-  optionalObject,
-  optionalText,
-  Refused,
-  text,
-} from './refused.ts';
+import { given, optionalFlag, optionalObject, optionalText, Refused, text } from './refused.ts';
 
 /** What a conversation consists of, in the form in which it is kept and shown: OpenAI's items. */
 export type Item = Message | FunctionCall | FunctionCallOutput | Reasoning;

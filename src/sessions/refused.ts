@@ -1,6 +1,5 @@
 import { type Failure, invalidRequest } from '../kernel/errors.ts';
-
-export type Json = Record<string, unknown>;
+import { isObject, type Json } from '../protocols/json-object.ts';
 
 /** What is wrong with a request, thrown by whatever reads it. */
 export class Refused extends Error {
@@ -10,10 +9,6 @@ export class Refused extends Error {
     super(message);
     this.failure = invalidRequest(message, param);
   }
-}
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** `null` counts as absent, as it does everywhere in OpenAI's API. */

@@ -1,6 +1,7 @@
+import type { Json } from '../../protocols/json-object.ts';
 import { readExpiry } from '../answers.ts';
 import { readObject } from '../body.ts';
-import { given, type Json, metadataOf, optionalObject, Refused } from '../refused.ts';
+import { given, metadataOf, optionalObject, Refused } from '../refused.ts';
 
 /** The calls that a batch can make, by the address that its lines name as well. */
 const ENDPOINTS = ['/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/responses'] as const;

@@ -1,4 +1,5 @@
 import type { Exchange, Path } from '../../gateway/contracts.ts';
+import type { Json } from '../../protocols/json-object.ts';
 import type { StoredConversation } from '../../store/sessions.ts';
 import { answerJson, listObject, noSuch, nothingAt, seconds, unstorable, wrongMethod } from '../answers.ts';
 import { readObject } from '../body.ts';
@@ -7,7 +8,7 @@ import { isId, newId } from '../ids.ts';
 import { type Item, readItems, toKeep } from '../items.ts';
 import { writerOf } from '../line.ts';
 import { answerItems, readPage } from '../pages.ts';
-import { given, type Json, metadataOf, Refused } from '../refused.ts';
+import { given, metadataOf, Refused } from '../refused.ts';
 import { heldElsewhere } from '../responses/index.ts';
 import { waitForStore } from '../waiting.ts';
 

@@ -9,11 +9,11 @@ import {
   without,
 } from '../../gateway/contracts.ts';
 import { ERRORS, type Failure } from '../../kernel/errors.ts';
+import { isObject, type Json, parsedObject } from '../../protocols/json-object.ts';
 import { answerStream } from '../../protocols/openai/answer-stream.ts';
 import { openaiErrorBody } from '../../protocols/openai/errors.ts';
 import { EventSplitter } from '../../protocols/openai/event-splitter.ts';
 import { eventData } from '../../protocols/openai/events.ts';
-import { isObject, type Json } from '../refused.ts';
 import { incompleteFor, type ResponseEnd, responseObject, usageOf } from './object.ts';
 import { Output } from './output.ts';
 import type { Turn } from './turn.ts';
@@ -151,7 +151,7 @@ export class ResponseCaller implements Caller {
 
   /** A whole answer, in the form that the caller asked for. */
   #document(body: Buffer | string): void {
-    const document = parse(body.toString());
+    const document = parsedObject(body);
     const choice = firstChoice(document);
     if (!document || !choice || !isObject(choice['message'])) {
       this.#refuse(noAnswer('is none of a chat'));
@@ -181,7 +181,7 @@ export class ResponseCaller implements Caller {
   /** One event of the chat's stream. */
   #read(data: string): void {
     if (data === '[DONE]') return;
-    const chunk = parse(data);
+    const chunk = parsedObject(data);
     if (!chunk) return;
     if (chunk['error'] || chunk['object'] === 'error') {
       this.#failed = true;
@@ -273,15 +273,6 @@ export class ResponseCaller implements Caller {
     const events = this.#events;
     this.#events = '';
     return this.#caller.write(events);
-  }
-}
-
-function parse(text: string): Json | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined; // not JSON: whoever asked is told that there was no answer
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Route } from '../../gateway/contracts.ts';
+import type { Json } from '../../protocols/json-object.ts';
 import type { Item } from '../items.ts';
-import { type Json, Refused } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import type { ResponseRequest } from './request.ts';
 import { chatMessages } from './transcript.ts';
 

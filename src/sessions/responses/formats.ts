@@ -1,13 +1,5 @@
-import {
-  given,
-  isObject,
-  type Json,
-  optionalNumber,
-  optionalObject,
-  optionalText,
-  Refused,
-  text,
-} from '../refused.ts';
+import { isObject, type Json } from '../../protocols/json-object.ts';
+import { given, optionalNumber, optionalObject, optionalText, Refused, text } from '../refused.ts';
 
 /** How the answer is to look, and how much is thought before. */
 export interface Formats {

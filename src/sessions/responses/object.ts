@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../refused.ts';
+import { isObject, type Json } from '../../protocols/json-object.ts';
 import type { ResponseRequest } from './request.ts';
 
 /** What stays the same of a response from its first event to the object that is kept. */

@@ -1,6 +1,6 @@
+import { isObject, type Json } from '../../protocols/json-object.ts';
 import { type IdPrefix, newId } from '../ids.ts';
 import { outputText, type Part } from '../items.ts';
-import { isObject, type Json } from '../refused.ts';
 
 /** Tells an event of a stream; a whole answer has none. */
 export type Emit = (type: string, members: Json) => void;

@@ -1,9 +1,8 @@
+import { isObject, type Json } from '../../protocols/json-object.ts';
 import { readObject } from '../body.ts';
 import { type Item, type Reference, readItems, userMessage } from '../items.ts';
 import {
   given,
-  isObject,
-  type Json,
   metadataOf,
   optionalFlag,
   optionalNumber,

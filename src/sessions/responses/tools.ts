@@ -1,13 +1,5 @@
-import {
-  given,
-  isObject,
-  type Json,
-  optionalFlag,
-  optionalObject,
-  optionalText,
-  Refused,
-  text,
-} from '../refused.ts';
+import { isObject, type Json } from '../../protocols/json-object.ts';
+import { given, optionalFlag, optionalObject, optionalText, Refused, text } from '../refused.ts';
 
 /** Tools, as a chat has them and as the response tells them back. */
 export interface Tools {

@@ -1,5 +1,6 @@
+import type { Json } from '../../protocols/json-object.ts';
 import type { Item, Message, Part } from '../items.ts';
-import { type Json, Refused } from '../refused.ts';
+import { Refused } from '../refused.ts';
 
 /**
  * Items as the messages of a chat: text and parts, never tokens. What one message of a chat holds is put together: an

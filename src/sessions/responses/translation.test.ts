@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Json } from '../../protocols/json-object.ts';
 import type { Item } from '../items.ts';
-import { type Json, Refused } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import { Output } from './output.ts';
 import { chatMessages } from './transcript.ts';
 

@@ -1,11 +1,11 @@
 import type { EventDraft } from '../../events/event-maker.ts';
 import type { Exchange, Path } from '../../gateway/contracts.ts';
 import type { Failure } from '../../kernel/errors.ts';
+import type { Json } from '../../protocols/json-object.ts';
 import type { SessionsStore } from '../../store/sessions.ts';
 import { unstorable } from '../answers.ts';
 import { type Item, toKeep } from '../items.ts';
 import type { HeldLine } from '../line.ts';
-import type { Json } from '../refused.ts';
 import { moveOf } from './moves.ts';
 import { type ResponseEnd, type ResponseHead, responseObject } from './object.ts';
 
