@@ -28,6 +28,8 @@ describe('a batch', () => {
     const world = new BatchWorld((served) => (up ? chatAnswer('x') : failing())(served));
     world.worker('w0');
     const id = await world.start(30);
+    // Reading its file takes real time, of which hours that pass at once have next to none.
+    await world.until(async () => (await world.batch(id)).status === 'in_progress');
     for (let i = 0; i < 240; i++) await world.pass(30_000);
     expect(await world.batch(id)).toMatchObject({ status: 'in_progress', completed: 0, failed: 0 });
     up = true;
