@@ -1,7 +1,7 @@
 import type { LedgerEvent } from '../events/contracts.ts';
 
 /**
- * What control keeps: the ledger, keys, overlays and snapshots. Every call is asynchronous, so that a database on
+ * What control keeps: the ledger, keys, overlays, snapshots and documents. Every call is asynchronous, so that a database on
  * another machine can stand behind it as well as a file. Whatever changes a key, an overlay or a snapshot takes the
  * event that tells of it and commits both in one transaction that is on the disk before the promise resolves.
  *
@@ -12,6 +12,7 @@ export interface Store {
   readonly keys: Keys;
   readonly overlays: Overlays;
   readonly snapshots: Snapshots;
+  readonly documents: Documents;
   /** Called when events may have been stored, by whichever call; at times when none were. */
   onStored: (() => void) | undefined;
   close(): Promise<void>;
@@ -190,4 +191,42 @@ export interface Snapshots {
   explain(number: number, origins: Record<string, StoredOrigin>): Promise<void>;
   get(number: number): Promise<StoredSnapshot | undefined>;
   last(): Promise<StoredSnapshot | undefined>;
+}
+
+/**
+ * What a plane keeps of one thing that goes on for long: a release, a certificate, an alarm's detector. Its body is JSON,
+ * and only that plane knows what is in it.
+ */
+export interface StoredDocument {
+  /** What it is one of, such as `release`. */
+  kind: string;
+  id: string;
+  /** 1 when it is new, and one more with each change. */
+  revision: number;
+  body: unknown;
+}
+
+/** The most documents of one kind. */
+export const DOCUMENTS_MAX = 100_000;
+/** The longest body, in characters of its JSON. */
+export const DOCUMENT_CHARS_MAX = 8 * 1024 * 1024;
+
+export interface DocumentChange {
+  kind: string;
+  id: string;
+  /** Absent: the document goes. */
+  body?: unknown;
+  /** The revision that the change was made on; 0 for a document that is not there yet. */
+  on: number;
+}
+
+export interface Documents {
+  get(kind: string, id: string): Promise<StoredDocument | undefined>;
+  /** Of one kind, by id; only those that follow `after`. `limit` is 1 or more. */
+  list(kind: string, limit: number, after?: string): Promise<StoredDocument[]>;
+  /**
+   * Makes all of the changes or none, with the events that tell of them, in one transaction. Rejects with `conflict` where a
+   * document has another revision than its change was made on, or a bound is passed.
+   */
+  change(changes: readonly DocumentChange[], events: readonly LedgerEvent[]): Promise<void>;
 }

@@ -77,6 +77,42 @@ describe.each(['memory', 'sqlite'])('%s', (kind) => {
     expect(await store.ledger.event('evt_unknown')).toBeUndefined();
   });
 
+  test('keeps documents by revision: what was made on another is refused whole', async () => {
+    const { documents } = store;
+    const told = [event(), event()];
+    await documents.change(
+      [
+        { kind: 'release', id: 'b', body: { step: 1 }, on: 0 },
+        { kind: 'release', id: 'a', body: { step: 1 }, on: 0 },
+      ],
+      [told[0]!],
+    );
+    await documents.change([{ kind: 'release', id: 'a', body: { step: 2 }, on: 1 }], []);
+    const stale = documents.change(
+      [
+        { kind: 'release', id: 'b', body: { step: 9 }, on: 1 },
+        { kind: 'release', id: 'a', body: { step: 9 }, on: 1 },
+      ],
+      [told[1]!],
+    );
+    await expect(stale).rejects.toMatchObject({ trouble: 'conflict' });
+    await expect(documents.change([{ kind: 'release', id: 'a', body: {}, on: 0 }], [])).rejects.toMatchObject(
+      { trouble: 'conflict' },
+    );
+    expect(await documents.list('release', 10)).toEqual([
+      { kind: 'release', id: 'a', revision: 2, body: { step: 2 } },
+      { kind: 'release', id: 'b', revision: 1, body: { step: 1 } },
+    ]);
+    expect((await documents.list('release', 1, 'a')).map(({ id }) => id)).toEqual(['b']);
+    expect(await store.ledger.event(told[0]!.id)).toBeDefined();
+    expect(await store.ledger.event(told[1]!.id)).toBeUndefined();
+    await documents.change([{ kind: 'release', id: 'a', on: 2 }], []);
+    expect(await documents.get('release', 'a')).toBeUndefined();
+    await expect(documents.change([{ kind: 'release', id: 'a', on: 0 }], [])).rejects.toMatchObject({
+      trouble: 'conflict',
+    });
+  });
+
   test('stores a batch once, in whatever order batches come', async () => {
     const batches = [3, 1, 2, 7, 2, 1, 6, 5, 3, 7].map((sequence) => ({ sequence, event: event() }));
     const stored: number[] = [];

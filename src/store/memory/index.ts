@@ -10,6 +10,7 @@ import {
   type StoredSnapshot,
   StoreError,
 } from '../contracts.ts';
+import { documentsOver } from './documents.ts';
 import { MemoryLedger } from './ledger.ts';
 
 /** A store that lives as long as the process: for tests and the simulator. */
@@ -21,6 +22,7 @@ export function memoryStore(): Store {
     keys: keysOver(ledger),
     overlays: overlaysOver(ledger),
     snapshots: snapshotsOver(ledger, snapshots),
+    documents: documentsOver(ledger),
     onStored: undefined,
     async close() {
       ledger.close();

@@ -1,4 +1,5 @@
 import { ledger } from './0001-ledger.ts';
+import { documents } from './0002-documents.ts';
 
 export interface Migration {
   number: number;
@@ -6,4 +7,7 @@ export interface Migration {
 }
 
 /** In order. A migration that was released is never changed; a change of the tables is a further one. */
-export const migrations: readonly Migration[] = [{ number: 1, sql: ledger }];
+export const migrations: readonly Migration[] = [
+  { number: 1, sql: ledger },
+  { number: 2, sql: documents },
+];

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import type { Clock } from '../../kernel/clock.ts';
 import { type Store, StoreError } from '../contracts.ts';
 import { Database, identityOf } from './database.ts';
+import { sqliteDocuments } from './documents.ts';
 import { SqliteLedger } from './ledger.ts';
 import { sqliteKeys, sqliteOverlays, sqliteSnapshots } from './settings.ts';
 
@@ -19,7 +20,7 @@ export interface SqliteOptions {
 
 /**
  * Opens (or makes) the file at `path`; throws a StoreError where it cannot. A file that is removed while it is open is
- * made anew: its keys, overlays, snapshots and newest events are carried over from what is still open.
+ * made anew: its keys, overlays, snapshots, documents and newest events are carried over from what is still open.
  */
 export function sqliteStore(options: SqliteOptions): Store {
   // Opening the file commits already, before there is a store.
@@ -31,6 +32,7 @@ export function sqliteStore(options: SqliteOptions): Store {
     keys: sqliteKeys(database),
     overlays: sqliteOverlays(database),
     snapshots: sqliteSnapshots(database),
+    documents: sqliteDocuments(database),
     onStored: undefined,
     async close() {
       file.close();
@@ -109,7 +111,7 @@ function rescue(old: Database, fresh: Database): number {
 }
 
 function copy(old: Database): void {
-  for (const table of ['settings', 'snapshots', 'keys', 'overlays', 'batches']) {
+  for (const table of ['settings', 'snapshots', 'keys', 'overlays', 'documents', 'batches']) {
     old.exec(`INSERT INTO fresh.${table} SELECT * FROM main.${table}`);
   }
   old.exec(
