@@ -88,4 +88,72 @@ export type Fact =
       count: number;
       example: string;
     }
-  | { kind: 'event'; event: LedgerEvent };
+  | { kind: 'event'; event: LedgerEvent }
+  | { kind: 'evidence'; evidence: Evidence };
+
+/**
+ * Sessions of a route under release fall into three arms: those that the canary answers, as many that stable answers and
+ * that the canary is compared with, and the rest.
+ */
+export type Arm = 'canary' | 'baseline' | 'stable';
+
+/** What can be marked of a session's request, as bits. */
+export const MARKS = {
+  /** It was not answered in full by its arm, and not for a reason of the caller's. */
+  failed: 1,
+  /** It took longer than the frozen p95, or p99, of stable requests of its size. */
+  slowP95: 2,
+  slowP99: 4,
+  /** It cost more than the frozen p95 of stable requests. */
+  dearP95: 8,
+} as const;
+
+/**
+ * What one worker saw of a route under release in a few seconds, on one snapshot. The unit is the session; where a request
+ * belongs to none, the request. Sessions are told as 32 bits of a hash that has nothing to do with the choice of the arm.
+ */
+export interface Evidence {
+  release: string;
+  route: string;
+  worker: number;
+  snapshot: number;
+  /** The share of sessions that belonged to the canary, 0 to 1. */
+  share: number;
+  /** Milliseconds since the epoch. */
+  fromMs: number;
+  toMs: number;
+  arms: Record<Arm, ArmEvidence>;
+  /** Sessions of canary and baseline that this worker had not seen before in this release: hash, arm (0 canary, 1 baseline), whether their request failed. */
+  firsts: [session: number, arm: 0 | 1, failed: 0 | 1][];
+  /** Sessions of which a request was marked: hash, arm (2 stable), marks as bits. Each session and mark once in a batch. */
+  marks: [session: number, arm: 0 | 1 | 2, marks: number][];
+  /** Sessions are told here whose hash is at or below these: below 2^32 where there were more than a batch takes. */
+  firstsBelow: number;
+  marksBelow: number;
+  /** Answers of the canary to copies, against those that the callers got. */
+  pairs: EvidencePair[];
+  /** Copies that were not compared, by cause. */
+  skipped: Record<string, number>;
+}
+
+export interface ArmEvidence {
+  requests: number;
+  failed: number;
+  tokensIn: number;
+  tokensOut: number;
+  /** By price, where the backend has one; tokens of answers elsewhere. */
+  cost: number;
+  /** Milliseconds to the first content of streams, to the answer elsewhere, by size class: buckets of `timeBucket`, and counts. */
+  times: Record<string, [bucket: number, count: number][]>;
+  /** Cost of a request, in the same buckets. */
+  costs: [bucket: number, count: number][];
+}
+
+export interface EvidencePair {
+  session: number;
+  request: string;
+  /** How much worse the canary's answer is, -1 to 1; 0 is as good. */
+  difference: number;
+  /** What was compared, such as `exact`, `structured`, `numeric`, `embedding`, `judge`. */
+  by: string;
+}

@@ -31,6 +31,18 @@ export function eventOf(fact: Fact, makeId: (wallMs: number) => string): LedgerE
         data: { ...record },
       };
     }
+    case 'evidence': {
+      const { evidence } = fact;
+      return {
+        id: makeId(evidence.toMs),
+        at: new Date(evidence.toMs).toISOString(),
+        type: 'evidence-gathered',
+        subject: `release:${evidence.release}`,
+        actor: 'armature',
+        causes: [],
+        data: { ...evidence },
+      };
+    }
     case 'group': {
       const { kind: _kind, ...data } = fact;
       const wallMs = fact.second * 1000;

@@ -19,6 +19,27 @@ export interface Snapshot {
   keys: { id: string; tenant: string; hash: string }[];
   /** Where each backend is reached now. Local and simulated ones are empty until their host has said where it listens. */
   endpoints: Record<string, string[]>;
+  /** Releases under way, by route; absent where there are none. */
+  releases?: Record<string, ReleaseArms>;
+}
+
+/**
+ * How sessions of a route under release are divided. The route's targets carry the same share as weights, for what has no
+ * eye for arms.
+ */
+export interface ReleaseArms {
+  /** `rel_...` */
+  id: string;
+  /** The backend that is released. */
+  canary: string;
+  /** Answers the baseline arm; absent: the targets that answer the rest. */
+  baseline?: string;
+  /** 0 to 1. Nothing goes to the canary at 0, save copies. */
+  share: number;
+  /** Milliseconds, by size class, and cost: what stable was seen to need, frozen before the canary began. Absent before that. */
+  edges?: { times: Record<string, { p95: number; p99: number }>; cost?: number };
+  /** How many of a hundred requests are copied to the canary, and how answers are compared. */
+  shadow?: { percent: number };
 }
 
 /**
