@@ -1,5 +1,6 @@
 import { hostAndPort, isLoopback } from '../kernel/listen-address.ts';
 import { checkAnswers } from './answer-checks.ts';
+import { checkCopies } from './compare-checks.ts';
 import { checkContexts } from './context-checks.ts';
 import type { Notice } from './faults.ts';
 import { checkModels } from './model-checks.ts';
@@ -8,6 +9,7 @@ import { checkPipelines } from './pipeline-checks.ts';
 import type { Path } from './places.ts';
 import { checkPrepare } from './prepare-checks.ts';
 import { UNRESOLVED } from './references.ts';
+import { checkReleases } from './release-checks.ts';
 import { checkUse } from './route-checks.ts';
 import { OPENAI_ENGINES, type RemoteBackendSettings, type Settings } from './schema/index.ts';
 import { at, isMap, select } from './shape.ts';
@@ -91,12 +93,14 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   checkRoutes(settings, findings);
   checkAnswers(settings, findings);
   checkUse(settings, findings);
+  checkReleases(settings, findings);
   checkTiers(settings, findings);
   checkTenants(settings, findings);
   checkModels(settings, findings);
   checkPrepare(settings, findings);
   checkPipelines(settings, findings);
   checkContexts(settings, findings);
+  checkCopies(settings, findings);
   return findings;
 }
 
@@ -105,6 +109,8 @@ const NAMES: readonly { pattern: string; what: string; sections: readonly Sectio
   { pattern: 'routes.*.targets.*.backend', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.ladder.*.backend', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.shadow.*.backend', what: 'backend', sections: ['backends'] },
+  { pattern: 'routes.*.shadow.*.compare.route', what: 'route', sections: ['routes'] },
+  { pattern: 'routes.*.release.baseline', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.context.middle.summarise', what: 'route', sections: ['routes'] },
   { pattern: 'backends.*.context.tokenizer.model', what: 'model', sections: ['models'] },
   { pattern: 'tenants.*.routes.*', what: 'route or pipeline', sections: ['routes', 'pipelines'] },

@@ -16,7 +16,7 @@ export function admit(x: Exchange, world: World): Failure | undefined {
     if (caller.headerCount(name) > 1) return badHeader(name, 'it is given twice');
   }
   const { terms } = x;
-  if (terms?.charged === 'stage') x.charged = 'stage';
+  if (terms && terms.charged !== 'request') x.charged = terms.charged;
   const own = world.tenants?.get(x.tenant)?.priority;
   const priority = terms?.priority ?? admitPriority(caller.header('x-armature-priority'), own);
   if (priority === undefined)

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { CompareSettings } from '../config/schema/index.ts';
 import type { Fact } from '../events/contracts.ts';
 import type { Failure } from '../kernel/errors.ts';
 import type { Priority } from '../kernel/priorities.ts';
@@ -184,9 +185,10 @@ export interface InnerTerms {
   tenant: string;
   /**
    * A `request` is charged, counted and recorded as if the tenant had sent it. A `stage` is charged its tokens alone, and told
-   * in the record of the pipeline that it belongs to, whose id it goes by.
+   * in the record of the pipeline that it belongs to, whose id it goes by. `nothing`: Armature asks for its own ends, of
+   * whatever route; nobody is charged, and it is neither counted as a request nor recorded.
    */
-  charged: 'request' | 'stage';
+  charged: 'request' | 'stage' | 'nothing';
   priority: Priority;
   /** Monotonic: it is due by then, whatever its route's own deadline; undefined: that deadline holds. */
   deadlineAt: number | undefined;
@@ -266,6 +268,35 @@ export interface ContextFitter {
 export interface PipelineRunner {
   /** The request is admitted, its route is a pipeline's. Answers it, or refuses it. */
   run(path: Path, x: Exchange): void;
+}
+
+/** One of two answers to the same request, whole. */
+export interface HeardAnswer {
+  /** A document, or all of a stream's events. */
+  body: Buffer;
+  streamed: boolean;
+  /** Bytes of JSON before raw tensors, where there are such. */
+  jsonBytes: string | undefined;
+}
+
+/** What a copy was answered, and what the caller got. */
+export interface AnswerPair {
+  x: Exchange;
+  settings: CompareSettings;
+  caller: HeardAnswer;
+  copy: HeardAnswer;
+}
+
+/** What came of a comparison; `difference` is how much worse the copy's answer is, from -1 to 1. */
+export type Compared = { difference: number } | { skipped: string };
+
+/** Holds the answers of copies against those of callers. */
+export interface AnswerComparer {
+  /**
+   * Calls back once, at once or later; not at all once the returned function was called, which gives it up. Never throws,
+   * whatever the answers are.
+   */
+  compare(path: Path, pair: AnswerPair, done: (compared: Compared) => void): () => void;
 }
 
 /** The endpoints whose meaning is stored state: responses, conversations, files, batches. */

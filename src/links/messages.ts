@@ -1,4 +1,5 @@
 import type {
+  CompareSettings,
   LocalBackendSettings,
   ModelSettings,
   Settings,
@@ -39,7 +40,7 @@ export interface ReleaseArms {
   /** Milliseconds, by size class, and cost: what stable was seen to need, frozen before the canary began. Absent before that. */
   edges?: { times: Record<string, { p95: number; p99: number }>; cost?: number };
   /** How many of a hundred requests are copied to the canary, and how answers are compared. */
-  shadow?: { percent: number };
+  shadow?: { percent: number; compare?: CompareSettings };
 }
 
 /**
@@ -191,7 +192,10 @@ export interface HostGiven {
 }
 
 /** Settings of a backend without those that are about the way to it. */
-export type HostSettings<Backend> = Omit<Backend, 'limits' | 'timeouts' | 'hardware' | 'tier' | 'price'>;
+export type HostSettings<Backend> = Omit<
+  Backend,
+  'limits' | 'timeouts' | 'hardware' | 'tier' | 'price' | 'effects'
+>;
 
 /** What the supervisor keeps running. */
 export interface PartSpec {

@@ -81,6 +81,7 @@ function hostGiven(settings: Settings, backend: HostedSettings): HostGiven {
     hardware: _hardware,
     tier: _tier,
     price: _price,
+    effects: _effects,
     ...own
   } = backend;
   if (own.engine === 'sim') return { backend: { ...own, host: {} } };

@@ -100,6 +100,10 @@ const served = {
   timeouts: timeouts.describe('How long an attempt may take.'),
   price,
   context: backendContext,
+  effects: z
+    .boolean()
+    .default(false)
+    .describe('Whether its answers act on something: such a request is never copied.'),
 };
 
 const remote = {

@@ -3,6 +3,7 @@ import { backend, model } from './backends.ts';
 import { batches, files } from './files.ts';
 import { pipeline } from './pipelines.ts';
 import { preprocessing } from './prepare.ts';
+import type { release } from './release.ts';
 import { route, tenant } from './routes.ts';
 import { sessions } from './sessions.ts';
 import { address, duration, file, hash, name, size, whole } from './values.ts';
@@ -141,7 +142,10 @@ export type RemoteBackendSettings = Extract<BackendSettings, { endpoints: string
 export type LocalBackendSettings = Extract<BackendSettings, { engine: 'local' }>;
 export type SimBackendSettings = Extract<BackendSettings, { engine: 'sim' }>;
 export type RouteSettings = Settings['routes'][string];
+export type ReleaseSettings = z.output<typeof release>;
 export type TenantSettings = NonNullable<Settings['tenants']>[string];
 export type ModelSettings = Settings['models'][string];
 export type PipelineSettings = Settings['pipelines'][string];
 export { OIP_ENGINES, OPENAI_ENGINES } from './backends.ts';
+export type { CompareSettings } from './compare.ts';
+export { release as releaseSchema } from './release.ts';

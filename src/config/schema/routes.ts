@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { priorities } from '../../kernel/priorities.ts';
+import { compare } from './compare.ts';
 import { routeContext } from './context.ts';
 import { prepare } from './prepare.ts';
+import { release } from './release.ts';
 import { tiers } from './tiers.ts';
 import { duration, hash, name, rate, size, whole } from './values.ts';
 
@@ -45,12 +47,18 @@ export const route = z.strictObject({
       z.strictObject({
         backend: name.describe('A name under `backends`.'),
         percent: z.number().min(0).max(100).describe('How many of a hundred requests are copied.'),
+        compare: compare.optional(),
       }),
     )
     .default([])
     .describe(
-      'Copies sent to other backends after the request itself, where they have a free place; their answers are thrown away.',
+      'Copies sent to other backends after the request itself, where they have a free place; no caller gets their answers.',
     ),
+  effects: z
+    .boolean()
+    .default(false)
+    .describe('Whether its answers act on something: its requests are never copied.'),
+  release: release.optional(),
   ladder: z
     .array(rung)
     .max(20)

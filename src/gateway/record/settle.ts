@@ -73,6 +73,7 @@ export class Settler {
   }
 
   settle(x: Exchange, now: number): void {
+    if (x.charged === 'nothing') return;
     const route = x.route?.name ?? '';
     const outcome = x.outcome!;
     const durationMs = now - x.startedAt;

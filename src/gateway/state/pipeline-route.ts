@@ -16,6 +16,7 @@ export function pipelineRoute(name: string, pipeline: PipelineSettings): Route {
     affinity: 'session',
     retry: { attempts: 1, budget: 0 },
     singleFlight: false,
+    effects: false,
   };
   return {
     name,

@@ -1,0 +1,53 @@
+import { formatDuration } from '../kernel/units.ts';
+import { type Findings, protocolsOf } from './checks.ts';
+import type { ReleaseSettings, Settings } from './schema/index.ts';
+
+/** What a route's settings for releases say about one another, and about the backends. */
+export function checkReleases({ routes, backends }: Settings, findings: Findings): void {
+  for (const [name, { release, targets }] of Object.entries(routes)) {
+    if (!release) continue;
+    const path = ['routes', name, 'release'];
+    for (const { key, message, hint } of contradictionsOf(release))
+      findings.fault('contradiction', [...path, ...key], message, hint === undefined ? {} : { hint });
+    const speaks = protocolsOf(backends[release.baseline ?? '']);
+    const spoken = targets.flatMap(({ backend }) => protocolsOf(backends[backend]));
+    if (speaks.length > 0 && spoken.length > 0 && !speaks.some((protocol) => spoken.includes(protocol))) {
+      const message = `the baseline "${release.baseline}" speaks another protocol than the targets`;
+      findings.fault('contradiction', [...path, 'baseline'], message);
+    }
+  }
+}
+
+export interface Contradiction {
+  /** Below the settings of a release. */
+  key: string[];
+  message: string;
+  hint?: string;
+}
+
+/** What cannot hold together in the settings of a release, whoever gives them: a file, or the start of one. */
+export function contradictionsOf(release: ReleaseSettings): Contradiction[] {
+  const { plan, step, deadline, metrics, shadow } = release;
+  const found: Contradiction[] = [];
+  if (plan !== 'auto') {
+    if (plan.some((percent, index) => index > 0 && percent <= plan[index - 1]!))
+      found.push({
+        key: ['plan'],
+        message: `each step has to be larger than the one before: ${plan.join(', ')}`,
+      });
+    if (plan.at(-1) !== 100) {
+      const message = `the last step has to be 100, and is ${plan.at(-1)}`;
+      found.push({ key: ['plan'], message, hint: `write [${[...plan, 100].join(', ')}]` });
+    }
+    const atLeast = step.timeMin * plan.length;
+    if (atLeast >= deadline) {
+      const message = `${plan.length} steps of ${formatDuration(step.timeMin)} at least do not fit into a deadline of ${formatDuration(deadline)}`;
+      found.push({ key: ['deadline'], message });
+    }
+  }
+  if (metrics.includes('quality') && shadow === 0) {
+    const message = 'quality is told by answers to copies, and shadow is 0';
+    found.push({ key: ['metrics'], message, hint: 'set shadow, such as 20' });
+  }
+  return found;
+}
