@@ -123,9 +123,12 @@ export interface Evidence {
   fromMs: number;
   toMs: number;
   arms: Record<Arm, ArmEvidence>;
-  /** Sessions of canary and baseline that this worker had not seen before in this release: hash, arm (0 canary, 1 baseline), whether their request failed. */
-  firsts: [session: number, arm: 0 | 1, failed: 0 | 1][];
-  /** Sessions of which a request was marked: hash, arm (2 stable), marks as bits. Each session and mark once in a batch. */
+  /** Sessions of canary and baseline that this worker had not seen before in this release: hash, arm (0 canary, 1 baseline), marks of that first request as bits. */
+  firsts: [session: number, arm: 0 | 1, marks: number][];
+  /**
+   * Sessions of which a request was marked: hash, arm (2 stable), marks as bits. Each session and mark once in a batch. Of
+   * stable `failed` alone: what is slow or dear is compared between canary and baseline.
+   */
   marks: [session: number, arm: 0 | 1 | 2, marks: number][];
   /** Sessions are told here whose hash is at or below these: below 2^32 where there were more than a batch takes. */
   firstsBelow: number;
@@ -145,7 +148,7 @@ export interface ArmEvidence {
   cost: number;
   /** Milliseconds to the first content of streams, to the answer elsewhere, by size class: buckets of `timeBucket`, and counts. */
   times: Record<string, [bucket: number, count: number][]>;
-  /** Cost of a request, in the same buckets. */
+  /** Cost of a request: buckets of `costBucket`, and counts. */
   costs: [bucket: number, count: number][];
 }
 
