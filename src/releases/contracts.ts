@@ -19,6 +19,8 @@ export type Phase =
 /** What a machine that runs a release wants done; see CanaryMachine. Each carries the reason that it is done for. */
 export type Action = {
   reason: { code: string; figures: Record<string, number | string | boolean | null> };
+  /** Events that it follows from, the newest last: evidence, a gate. */
+  causes: string[];
 } & (
   | { do: 'share'; share: number }
   | { do: 'freeze'; edges: import('../links/messages.ts').ReleaseArms['edges'] }
@@ -31,4 +33,32 @@ export type Action = {
 export interface StoredEvidence {
   event: string;
   evidence: Evidence;
+}
+
+/** A release as a gate sees it. */
+export interface GateAsked {
+  release: string;
+  route: string;
+  /** The canary. */
+  backend: string;
+}
+
+/** What a canary has to pass before a caller may meet it, such as a load test, or a certificate of parity. */
+export interface Gate {
+  /** Such as `stress` or `parity`. */
+  name: string;
+  /** Whether this release has to pass it, as the settings are now. */
+  applies(asked: GateAsked): boolean;
+  /**
+   * Finds out, which may take minutes; stops when the signal ends it. One that rejects is asked again after a while, until
+   * the release's deadline.
+   */
+  pass(asked: GateAsked, signal: AbortSignal): Promise<GateVerdict>;
+}
+
+export interface GateVerdict {
+  passed: boolean;
+  reason: Action['reason'];
+  /** The event that tells of it. */
+  event: string;
 }
