@@ -78,6 +78,16 @@ export const REASONS = {
   'target-by-session': '{target} is where this session goes, of {targets} targets.',
   'target-not-earlier':
     '{target} answered this session last and came later than {own}, where it would go by weight now: it does not go back.',
+  'canary-by-session':
+    'Its session is one of the {share} that the canary {canary} answers, by the release {release}.',
+  'baseline-by-session':
+    'Its session is one of those that the canary {canary} is compared with, by the release {release}, which has a share of {share}.',
+  'stable-by-session':
+    'Its session is not one of the {share} that the canary {canary} answers, by the release {release}.',
+  'canary-not-earlier':
+    'The canary {canary} answered this session last: it does not go back, though it counts as {arm} by the release {release} and its share of {share}.',
+  'arm-stands-in':
+    'No endpoint of {wanted}, where it belongs by the release {release}, could be used: another target stands in, which counts as a failure there.',
   'tier-by-rule': 'The tier {tier}, by rule {rule}[; {asked} was asked for].',
   'tier-by-order': 'No rule holds: {tier} is the tier of the first target[; {asked} was asked for].',
   'tier-kept':
@@ -265,7 +275,8 @@ export const REASONS = {
   'host-ready': 'The model host serves at {addresses}[; its start took {tookMs}].',
   'host-idle-stopped':
     'The host of {backend} is stopped: nobody has asked for it for {idleMs}, and it may be idle for {idleStopMs}.',
-  'host-woken': 'A request, {request}, woke the host of {backend}, which was idle.',
+  'host-woken':
+    'The host of {backend}, which was idle, was woken[ by a request, {request}][ by the release {release}].',
   'host-gone': 'The model host is gone.',
 
   // Processes

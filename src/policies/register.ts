@@ -1,4 +1,5 @@
 import type { Random } from '../kernel/random.ts';
+import { type ArmInput, canaryArm } from './canary-arm/index.ts';
 import { coldStart, type StartInput } from './cold-start/index.ts';
 import { type HoldRead, judge as judgeHold, LADDER_HOLD } from './ladder-hold/index.ts';
 import { leastCostOfTwo, restore } from './least-cost-of-two/index.ts';
@@ -29,6 +30,13 @@ export const replayable: ReadonlyMap<string, Replayable> = new Map([
     {
       version: targetByWeight.version,
       replay: (input, random) => targetByWeight.decide(input as TargetInput, 0, random),
+    },
+  ],
+  [
+    canaryArm.name,
+    {
+      version: canaryArm.version,
+      replay: (input, random) => canaryArm.decide(input as ArmInput, 0, random),
     },
   ],
   [
