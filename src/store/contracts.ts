@@ -1,7 +1,8 @@
 import type { LedgerEvent } from '../events/contracts.ts';
+import type { RegistryStore } from './registry.ts';
 
 /**
- * What control keeps: the ledger, keys, overlays, snapshots and documents. Every call is asynchronous, so that a database on
+ * What control keeps: the ledger, keys, overlays, snapshots, documents and versions of models. Every call is asynchronous, so that a database on
  * another machine can stand behind it as well as a file. Whatever changes a key, an overlay or a snapshot takes the
  * event that tells of it and commits both in one transaction that is on the disk before the promise resolves.
  *
@@ -13,6 +14,7 @@ export interface Store {
   readonly overlays: Overlays;
   readonly snapshots: Snapshots;
   readonly documents: Documents;
+  readonly registry: RegistryStore;
   /** Called when events may have been stored, by whichever call; at times when none were. */
   onStored: (() => void) | undefined;
   close(): Promise<void>;
@@ -140,6 +142,8 @@ export interface StoredOverlay {
   actor: string;
   /** The release that put it, where one did. */
   release?: string;
+  /** Of an abort or a rollback: it stands whatever the files say, until they say the same. */
+  overFile?: true;
   /** ISO 8601, milliseconds, UTC. */
   at: string;
   /** The event that tells of it. */

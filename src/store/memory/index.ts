@@ -12,6 +12,7 @@ import {
 } from '../contracts.ts';
 import { documentsOver } from './documents.ts';
 import { MemoryLedger } from './ledger.ts';
+import { registryOver } from './registry.ts';
 
 /** A store that lives as long as the process: for tests and the simulator. */
 export function memoryStore(): Store {
@@ -23,6 +24,7 @@ export function memoryStore(): Store {
     overlays: overlaysOver(ledger),
     snapshots: snapshotsOver(ledger, snapshots),
     documents: documentsOver(ledger),
+    registry: registryOver(ledger),
     onStored: undefined,
     async close() {
       ledger.close();

@@ -1,5 +1,6 @@
 import { ledger } from './0001-ledger.ts';
 import { documents } from './0002-documents.ts';
+import { registry } from './0003-registry.ts';
 
 export interface Migration {
   number: number;
@@ -10,4 +11,5 @@ export interface Migration {
 export const migrations: readonly Migration[] = [
   { number: 1, sql: ledger },
   { number: 2, sql: documents },
+  { number: 3, sql: registry },
 ];

@@ -4,6 +4,7 @@ import { type Store, StoreError } from '../contracts.ts';
 import { Database, identityOf } from './database.ts';
 import { sqliteDocuments } from './documents.ts';
 import { SqliteLedger } from './ledger.ts';
+import { sqliteRegistry } from './registry.ts';
 import { sqliteKeys, sqliteOverlays, sqliteSnapshots } from './settings.ts';
 
 /** How often the files are looked for under their names. */
@@ -20,7 +21,7 @@ export interface SqliteOptions {
 
 /**
  * Opens (or makes) the file at `path`; throws a StoreError where it cannot. A file that is removed while it is open is
- * made anew: its keys, overlays, snapshots, documents and newest events are carried over from what is still open.
+ * made anew: its keys, overlays, snapshots, documents, versions of models and newest events are carried over from what is still open.
  */
 export function sqliteStore(options: SqliteOptions): Store {
   // Opening the file commits already, before there is a store.
@@ -33,6 +34,7 @@ export function sqliteStore(options: SqliteOptions): Store {
     overlays: sqliteOverlays(database),
     snapshots: sqliteSnapshots(database),
     documents: sqliteDocuments(database),
+    registry: sqliteRegistry(database),
     onStored: undefined,
     async close() {
       file.close();
@@ -110,10 +112,24 @@ function rescue(old: Database, fresh: Database): number {
   return count(old) - count(fresh);
 }
 
+/** Whatever refers to another follows it. */
+const CARRIED = [
+  'settings',
+  'snapshots',
+  'keys',
+  'overlays',
+  'documents',
+  'batches',
+  'registry_models',
+  'registry_artifacts',
+  'registry_versions',
+  'registry_files',
+  'registry_aliases',
+  'registry_alias_moves',
+];
+
 function copy(old: Database): void {
-  for (const table of ['settings', 'snapshots', 'keys', 'overlays', 'documents', 'batches']) {
-    old.exec(`INSERT INTO fresh.${table} SELECT * FROM main.${table}`);
-  }
+  for (const table of CARRIED) old.exec(`INSERT INTO fresh.${table} SELECT * FROM main.${table}`);
   old.exec(
     `INSERT INTO fresh.events SELECT * FROM main.events
      WHERE id IN (SELECT event FROM main.snapshots)
