@@ -20,6 +20,7 @@ export class FlipsGate {
   prompts = 0;
   flips = 0;
   floorFlips = 0;
+  #verdict: 'certified' | 'rejected' | undefined;
   readonly #certifying: number[];
   readonly #rejecting: number[];
   readonly #logs = { certifying: EXPECTED_SHARES.map(() => 0), rejecting: STAKES.map(() => 0) };
@@ -46,6 +47,8 @@ export class FlipsGate {
     this.#rejecting.forEach((bet, i) => {
       rejecting[i]! += Math.log(Math.max(0, 1 + bet * (difference - this.max / 2)));
     });
+    if (this.certifies >= this.enough) this.#verdict ??= 'certified';
+    if (this.rejects >= this.enough) this.#verdict ??= 'rejected';
   }
 
   /** Evidence that the rate is below the bound: an e-value. */
@@ -58,9 +61,9 @@ export class FlipsGate {
     return meanOfExp(this.#logs.rejecting);
   }
 
+  /** What was shown first: it stands, whatever comes after it. */
   get verdict(): 'certified' | 'rejected' | undefined {
-    if (this.certifies >= this.enough) return 'certified';
-    return this.rejects >= this.enough ? 'rejected' : undefined;
+    return this.#verdict;
   }
 }
 
