@@ -222,6 +222,10 @@ export const REASONS = {
   'hedge-lost':
     'The first attempt answered first: the second, at {endpoint}, was cancelled after {tookMs}; it had been reckoned at {tokens} tokens.',
 
+  // Copies
+  'answers-compared':
+    'Of answers of {backend} to copies, {pairs} were compared by {by} with those of callers: {worse} were worse and {better} better beyond the margin[, {difference} worse on average][; the worst was to {example}]. {skips} could not be compared.',
+
   // How an attempt failed
   'connection-refused': '{endpoint} refused the connection.',
   'connect-timeout': 'No connection to {endpoint} came about in time.',

@@ -4,6 +4,7 @@ import type { Random } from '../kernel/random.ts';
 import type { Timers } from '../kernel/timers.ts';
 import { Contexts, Pipelines } from '../pipelines/assemble.ts';
 import type { TokenizerFiles, TokenizerPool } from '../pipelines/contracts.ts';
+import { AnswerComparison } from '../releases/assemble.ts';
 import { type GaugeReadings, type WorkerMetrics, workerMetrics } from '../telemetry/metrics.ts';
 import { Answers } from './answers/index.ts';
 import { BufferBudget } from './buffer-budget.ts';
@@ -72,7 +73,18 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     buffers,
     sequences: new Sequences(),
     answers: new Answers({ clock, random, world, metrics, buffers }),
-    shadows: new ShadowCopies({ clock, random, timers, world, metrics, buffers, watch }),
+    shadows: new ShadowCopies({
+      clock,
+      random,
+      timers,
+      world,
+      metrics,
+      facts,
+      buffers,
+      watch,
+      comparer: new AnswerComparison(random),
+      pairs: undefined,
+    }),
     watch,
     preparing: parts.tokenizers && new Preparing(parts.tokenizers),
     pipelines: new Pipelines(),

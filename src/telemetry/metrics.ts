@@ -173,10 +173,18 @@ function detourMetrics(tally: Tally) {
       'route',
       'outcome',
     ),
-    /** route, backend, outcome (`ok`, `failed`, `dropped`) */
+    /** route, backend, outcome (`ok`, `failed`, `dropped`, `fenced`) */
     shadows: tally(
       'armature_shadow_total',
       'Copies of requests sent to shadows, by what came of them.',
+      'route',
+      'backend',
+      'outcome',
+    ),
+    /** route, backend, outcome (`alike`, `worse`, `better`, or why not) */
+    compared: tally(
+      'armature_shadow_compared_total',
+      'Answers to copies by how they compare with those of callers, or by why they were not compared.',
       'route',
       'backend',
       'outcome',

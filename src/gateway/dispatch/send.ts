@@ -22,7 +22,7 @@ function sendNow(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, 
   if (x.route!.settings.hedge !== undefined) armHedge(path, x, attempt);
   path.watchTime(x);
   attempt.start();
-  if (x.route!.shadows !== undefined && x.tried.length === 1 && x.rung < 0) path.deps.shadows.copy(x);
+  if (x.route!.shadows !== undefined && x.tried.length === 1 && x.rung < 0) path.deps.shadows.copy(path, x);
 }
 
 /** Makes an attempt of a place that was taken, and notes it; it has not started yet. */

@@ -1,6 +1,6 @@
 import type { Bagged } from '../../kernel/bag.ts';
 import type { TimerHandle } from '../../kernel/timers.ts';
-import type { UpstreamHeaders } from '../contracts.ts';
+import type { AnswerListener, UpstreamHeaders } from '../contracts.ts';
 import { Attempt, type AttemptHost } from '../dispatch/attempt.ts';
 import type { AttemptFailure } from '../dispatch/outcome.ts';
 import { tellServed } from '../dispatch/sample.ts';
@@ -20,17 +20,20 @@ export interface CopyDeps extends ShadowDeps {
   ended: (outcome: ShadowOutcome) => void;
   /** The endpoint's side is over, and its place given back. */
   over: () => void;
+  /** Makes what hears its answer, where somebody compares it with the caller's. */
+  listen?: ((copy: Exchange) => AnswerListener) | undefined;
 }
 
 /**
- * One copy of a request on its way to a shadow. Its answer is read and thrown away: here is where something that compares
- * it with the caller's would listen. It ends by the backend's own time limits, whether or not the caller is still there.
+ * One copy of a request on its way to a shadow. Its answer is read and thrown away, once it was heard by what compares it
+ * with the caller's. It ends by the backend's own time limits, whether or not the caller is still there.
  */
 export class ShadowCopy implements AttemptHost, Bagged {
   slot = -1;
   readonly #deps: CopyDeps;
   readonly #x: Exchange;
   readonly #attempt: Attempt;
+  readonly #listener: AnswerListener | undefined;
   #timer: TimerHandle;
   #ended = false;
   #bytes = 0;
@@ -49,6 +52,7 @@ export class ShadowCopy implements AttemptHost, Bagged {
     const [heard] = of.fitted ?? [];
     if (heard) x.fitted = [{ ...heard, backend: name, settings }];
     this.#x = x;
+    this.#listener = deps.listen?.(x);
     const trial = watch.tries(endpoint, x.id);
     this.#attempt = new Attempt({ x, backend, endpoint, fresh: false, trial, host: this, deps });
   }
@@ -95,12 +99,16 @@ export class ShadowCopy implements AttemptHost, Bagged {
 
   write(piece: Buffer | string): void {
     this.#bytes += piece.length;
-    if (this.#bytes <= ANSWER_BYTES_MAX) return;
+    if (this.#bytes <= ANSWER_BYTES_MAX) {
+      this.#listener?.piece(piece);
+      return;
+    }
     this.#end('failed');
     this.#attempt.cancel();
   }
 
-  respond(): void {
+  respond(headers: UpstreamHeaders, body: Buffer): void {
+    this.#listener?.whole(200, headers, body);
     this.#answered();
   }
 
@@ -110,6 +118,7 @@ export class ShadowCopy implements AttemptHost, Bagged {
   }
 
   done(): void {
+    this.#listener?.done();
     this.#answered();
     this.#attempt.linger();
   }

@@ -1,24 +1,19 @@
 import { Bag } from '../../kernel/bag.ts';
-import type { Clock } from '../../kernel/clock.ts';
-import type { Random } from '../../kernel/random.ts';
-import type { Timers } from '../../kernel/timers.ts';
-import type { WorkerMetrics } from '../../telemetry/metrics.ts';
 import type { BufferBudget } from '../buffer-budget.ts';
 import { weightOf } from '../cost.ts';
 import type { EndpointWatch } from '../endpoint-watch.ts';
 import type { Exchange } from '../exchange.ts';
-import { isPinned, isSequence } from '../ladder.ts';
+import type { Path } from '../path.ts';
 import type { Endpoint } from '../state/endpoint.ts';
 import { speaks } from '../state/targets.ts';
-import type { Backend, World } from '../state/world.ts';
+import type { Backend, Shadow, World } from '../state/world.ts';
+import { Comparisons, type ComparisonsDeps } from './comparisons.ts';
 import { ShadowCopy, type ShadowOutcome } from './copy.ts';
+import { fenced } from './effects.ts';
+import { CallerSide, type ComparedShadow, Pair, type PairingDeps } from './pairing.ts';
 
-export interface ShadowDeps {
-  clock: Clock;
-  random: Random;
-  timers: Timers;
+export interface ShadowDeps extends ComparisonsDeps {
   world: World;
-  metrics: WorkerMetrics;
   buffers: BufferBudget;
   watch: EndpointWatch;
 }
@@ -31,21 +26,29 @@ export interface ShadowDeps {
 export class ShadowCopies {
   readonly #deps: ShadowDeps;
   readonly #running = new Bag<ShadowCopy>();
+  readonly #comparisons: Comparisons;
   #closed = false;
 
   constructor(deps: ShadowDeps) {
     this.#deps = deps;
+    this.#comparisons = new Comparisons(deps);
   }
 
   /** To be called when a request of a route that has shadows was sent for the first time. */
-  copy(x: Exchange): void {
+  copy(path: Path, x: Exchange): void {
     const call = x.call!;
-    // What changes the state of an engine, or asks about its models, is for the one that was asked.
-    if ((call.protocol === 'oip' && call.kind !== 'infer') || isSequence(x) || isPinned(x)) return;
+    // A question about an engine's models is for the one that was asked; what Armature asks for its own ends is nobody's traffic.
+    if ((call.protocol === 'oip' && call.kind !== 'infer') || x.charged === 'nothing' || x.over) return;
     const { random, timers } = this.#deps;
-    for (const { backend, percent } of x.route!.shadows!) {
-      if (!speaks(backend, call.protocol)) continue;
-      if (percent >= 100 || random.next() * 100 < percent) timers.set(0, () => this.#send(x, backend.name));
+    let caller: CallerSide | undefined;
+    for (const shadow of x.route!.shadows!) {
+      if (!speaks(shadow.backend, call.protocol)) continue;
+      // What is released needs no copy of what it answers itself.
+      if (shadow.release !== undefined && x.backend?.name === shadow.backend.name) continue;
+      if (shadow.percent < 100 && random.next() * 100 >= shadow.percent) continue;
+      let pair: Pair | undefined;
+      if (isCompared(shadow)) pair = new Pair((caller ??= this.#hear(x)), shadow, this.#pairing(path));
+      timers.set(0, () => this.#send(x, shadow.backend.name, pair));
     }
   }
 
@@ -53,38 +56,69 @@ export class ShadowCopies {
   close(): void {
     this.#closed = true;
     for (const copy of this.#running) copy.drop();
+    this.#comparisons.close();
   }
 
-  #send(x: Exchange, name: string): void {
+  #hear(x: Exchange): CallerSide {
+    return new CallerSide(x, this.#deps.buffers);
+  }
+
+  #pairing(path: Path): PairingDeps {
+    return {
+      buffers: this.#deps.buffers,
+      compare: (pair) => this.#comparisons.add(path, pair),
+      skipped: (x, shadow, cause) => this.#comparisons.skipped(x, shadow, cause),
+    };
+  }
+
+  #send(x: Exchange, name: string, pair: Pair | undefined): void {
     const { clock, world, buffers } = this.#deps;
     const backend = world.backends.get(name);
+    const fence = backend && fenced(x, backend);
+    if (fence !== undefined) {
+      this.#count(x, name, 'fenced');
+      pair?.copyEnded(fence);
+      return;
+    }
+    const dropped = () => {
+      this.#count(x, name, 'dropped');
+      pair?.copyEnded('dropped');
+    };
     if (backend?.host?.state === 'idle') world.wakeHost(backend, x.id); // for the copies that follow
     const endpoint = this.#closed || !backend ? undefined : freeEndpoint(backend, clock.mono());
     const bytes = x.caller.body.length;
     if (!backend || !endpoint || !buffers.take(bytes)) {
-      this.#count(x, name, 'dropped');
+      dropped();
       return;
     }
     if (!endpoint.take(weightOf(x.cost), 1)) {
       buffers.give(bytes);
-      this.#count(x, name, 'dropped');
+      dropped();
       return;
     }
     const copy = new ShadowCopy(x, backend, endpoint, {
       ...this.#deps,
-      ended: (outcome) => this.#count(x, name, outcome),
+      ended: (outcome) => {
+        this.#count(x, name, outcome);
+        pair?.copyEnded(outcome);
+      },
       over: () => {
         buffers.give(bytes);
         this.#running.delete(copy);
       },
+      listen: pair && ((own) => pair.listen(own)),
     });
     this.#running.add(copy);
     copy.start();
   }
 
-  #count(x: Exchange, backend: string, outcome: ShadowOutcome): void {
+  #count(x: Exchange, backend: string, outcome: ShadowOutcome | 'fenced'): void {
     this.#deps.metrics.shadows.of(x.route!.name, backend, outcome).add();
   }
+}
+
+function isCompared(shadow: Shadow): shadow is ComparedShadow {
+  return shadow.compare !== undefined;
 }
 
 /** The endpoint with the least in flight that may be used and has a free place, where no caller waits for one. */

@@ -1,5 +1,6 @@
 import type { Dialect } from '../../backends/contracts.ts';
 import type { RouteSettings } from '../../config/schema/index.ts';
+import type { ReleaseArms } from '../../links/messages.ts';
 import type { TargetAges } from './target-ages.ts';
 import type { Backend, Route, Shadow, Target } from './world.ts';
 
@@ -20,14 +21,19 @@ export function targetsOf(
   return { openai: speaking(route.prepare?.to === 'tensors' ? 'oip' : 'openai'), oip: speaking('oip') };
 }
 
+/** Where copies of its requests go: to its shadows, and to the backend that is released. */
 export function shadowsOf(
   { shadow }: RouteSettings,
   backends: ReadonlyMap<string, Backend>,
+  release?: ReleaseArms,
 ): Shadow[] | undefined {
-  const shadows = shadow.filter(({ percent }) => percent > 0);
-  return shadows.length === 0
-    ? undefined
-    : shadows.map(({ backend, percent }) => ({ backend: backends.get(backend)!, percent }));
+  const shadows: Shadow[] = shadow
+    .filter(({ percent }) => percent > 0)
+    .map(({ backend, percent, compare }) => ({ backend: backends.get(backend)!, percent, compare }));
+  const canary = release && backends.get(release.canary);
+  if (canary && release.shadow && release.shadow.percent > 0)
+    shadows.push({ backend: canary, ...release.shadow, release: release.id });
+  return shadows.length === 0 ? undefined : shadows;
 }
 
 /** Hosts of our own speak both protocols. */

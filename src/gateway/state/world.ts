@@ -2,6 +2,7 @@ import type { Dialect } from '../../backends/contracts.ts';
 import { dialectOf } from '../../backends/register.ts';
 import type {
   BackendSettings,
+  CompareSettings,
   PipelineSettings,
   RouteSettings,
   TenantSettings,
@@ -61,6 +62,10 @@ export interface Shadow {
   backend: Backend;
   /** How many of a hundred requests are copied. */
   percent: number;
+  /** How its answers are compared with those of callers; undefined where they are thrown away. */
+  compare?: CompareSettings | undefined;
+  /** The release that the copies are made for. */
+  release?: string | undefined;
 }
 
 export interface Route {
@@ -200,7 +205,7 @@ export class World {
         prepare: prepareRules(route, settings),
         waiting: keep(this.#waiting, name, () => new Displacement<Yielder>(priorities.length)),
         hedges: route.hedge && keep(this.#hedges, name, () => new HedgeBudget()),
-        shadows: shadowsOf(route, backends),
+        shadows: shadowsOf(route, backends, snapshot.releases?.[name]),
         hold: route.ladder.some((rung) => 'output' in rung)
           ? keep(this.#holds, name, () => new LadderHold())
           : undefined,
