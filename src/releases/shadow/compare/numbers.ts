@@ -16,7 +16,7 @@ interface Table {
 
 /**
  * The share of values that are further apart than `absolute + relative * |caller's|`, as in NumPy's `isclose`. Not a number
- * is near nothing but itself; values that one side lacks, and outputs of another shape, differ.
+ * and infinity are near nothing but themselves; values that one side lacks, and outputs of another shape, differ.
  */
 export function numeric({ caller, copy }: ReadPair<'vectors' | 'tensors'>, tolerance: Tolerance): Difference {
   return shareOf(tablesOf(caller), tablesOf(copy), (theirs, own) => {
@@ -72,6 +72,7 @@ function largest({ values, width }: Table, row: number): number {
 function isNear(theirs: unknown, own: unknown, { relative, absolute }: Tolerance): boolean {
   if (Object.is(theirs, own) || theirs === own) return true;
   if (typeof theirs !== 'number' || typeof own !== 'number') return false;
+  if (!Number.isFinite(theirs) || !Number.isFinite(own)) return false;
   return Math.abs(theirs - own) <= absolute + relative * Math.abs(theirs);
 }
 
