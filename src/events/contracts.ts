@@ -106,6 +106,8 @@ export const MARKS = {
   slowP99: 4,
   /** It cost more than the frozen p95 of stable requests. */
   dearP95: 8,
+  /** Its engine answered that the request is at fault (400, 404, 413, 422 and their like): no failure, unless one arm says so more often. */
+  refused: 16,
 } as const;
 
 /**

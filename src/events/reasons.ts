@@ -1,3 +1,5 @@
+import { CANARY_REASONS } from './canary-reasons.ts';
+
 /**
  * Every code of a reason, and what it says: decisions of the path and its policies, and types of events. `words.ts` tells
  * what braces and brackets mean. A test holds that no code of the program is missing here.
@@ -291,6 +293,9 @@ export const REASONS = {
   'worker-died':
     'The worker {part} died[ with exit code {exitCode}][ by {signal}]: requests in it were cut off, and what it had recorded in its last turn is lost[; another starts in {restartInMs}].',
 
+  // Releases
+  ...CANARY_REASONS,
+
   // The ledger
   'events-dropped': '{count} events were dropped: {reason}.',
   'events-lost': '{count} events were lost while the ledger could not be written.',
@@ -313,4 +318,12 @@ export const IN_SHORT: Readonly<Record<string, string>> = {
   'lower-priority': 'the lowest priority with more than its floor of the queue gives way',
   'tenant-over-share': 'the tenant with the most waiting for its share gives way',
   'priority-under-floor': 'a priority with less than its floor of the queue is given a place',
+  'release-gates-open': 'a gate was open',
+  'release-edges-wanting': 'too little was seen to say what is slow',
+  'release-pairs-wanting': 'too few answers were compared',
+  'release-step-unripe': 'its step had not met what it takes at least',
+  'release-evidence-leans': 'the evidence leant against it',
+  'release-certificates-wanting': 'it was not certified',
+  'release-evidence-broken': 'evidence was broken',
+  'release-arms-skewed': 'sessions did not fall by the share',
 };

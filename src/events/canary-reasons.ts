@@ -1,0 +1,36 @@
+/** What a release does, and waits for, as its evidence comes in; see releases/canary. */
+export const CANARY_REASONS = {
+  'release-edges-frozen':
+    'What is slow was fixed from {requests} requests of what is replaced, in {classes} classes of size.',
+  'release-canary-begins': 'Nothing more was needed before callers meet it: {share} of the sessions.',
+  'release-step-passed':
+    'It lasted {lastedMs}, and {sessions} sessions were met without evidence that leans against it: on to {share} of the sessions.',
+  'release-step-ruled-out':
+    'That it does harm {ratio} times as often was ruled out after {sessions} sessions: on to {share} of the sessions.',
+  'release-certified':
+    'Certified in {metrics} after {sessions} sessions: that it does harm {ratio} times as often has a chance of {alpha} to look so.',
+  'release-certified-as-stable-broken':
+    'What it replaces fails in {failing} of its requests; that it fails itself in {rate} or more was ruled out after {sessions} sessions, with a chance of error of {alpha}.',
+  'release-promoted-by-operator': 'An operator said so.',
+  'release-metric-worse': 'Its {metric} are worse: the evidence is {e}, and {at} was enough.',
+  'release-metrics-worse':
+    'It is worse on the whole: the mean of the evidence of all its metrics is {e}, and {at} was enough.',
+  'release-deadline-passed': 'The time for {phase} was over, and it still waited[, as {for}].',
+  'release-aborted-by-operator': 'An operator said so.',
+  'release-gate-failed': 'It did not pass the gate {gate}.',
+  'release-worse-after-promotion':
+    'Once it had all of the traffic, {rate} of first requests were beyond what they may be in {metric}, and {bound} may: the evidence is {e}, and {at} was enough.',
+  'release-gates-open': 'The gate {gate} is not passed yet.',
+  'release-edges-wanting': '{requests} requests of what is replaced were seen: too few to say what is slow.',
+  'release-pairs-wanting': '{pairs} of its answers to copies were compared, and {min} are needed.',
+  'release-step-unripe':
+    'At this step {sessions} of {sessionsMin} sessions were met, in {lastedMs} of {timeMinMs}.',
+  'release-evidence-leans':
+    'The evidence in {metric} leans against it, at {e}; {at} would be enough to roll it back, and 1 or less is needed to go on.',
+  'release-certificates-wanting':
+    'It is not certified in {metric}: the evidence against harm of {ratio} times as often is {e}, and {at} is needed.',
+  'release-evidence-broken':
+    'A worker told what cannot be, in {member}: nothing is concluded in its favour any more.',
+  'release-arms-skewed':
+    'Sessions do not fall into the arms by the share: the evidence is {e}, beyond {at}, and nothing is concluded in its favour any more.',
+} as const;
