@@ -17,12 +17,18 @@ export interface KolmogorovSmirnov {
 export function kolmogorovSmirnov(x: ArrayLike<number>, y: ArrayLike<number>): KolmogorovSmirnov {
   const [n, m] = [x.length, y.length];
   if (n === 0 || m === 0) return { distance: Number.NaN, p: Number.NaN };
-  let distance = 0;
-  overSteps(sorted(x), sorted(y), (_, below, belowOther) => {
-    distance = Math.max(distance, Math.abs(below - belowOther));
-  });
+  const distance = greatestGap(x, y);
   const p = n * m <= CELLS_MAX ? exactChance(distance, n, m) : asymptoticChance(distance, n, m);
   return { distance, p: Math.min(1, Math.max(0, p)) };
+}
+
+/** The greatest gap between the two distribution functions, 0 to 1: the part of the probability that has moved one way. */
+export function greatestGap(x: ArrayLike<number>, y: ArrayLike<number>): number {
+  let most = 0;
+  overSteps(sorted(x), sorted(y), (_, below, belowOther) => {
+    most = Math.max(most, Math.abs(below - belowOther));
+  });
+  return most;
 }
 
 /**
