@@ -88,7 +88,7 @@ function play(rows: readonly number[][], from: number, until: number): Told[] {
 
 describe('made streams', () => {
   it('finds each change of the rule by the labels, and no change of the inputs; the model that follows is watched anew', () => {
-    const rows = rowsOf('threshold_abrupt').map(([, f1, f2, f3, label]) => [
+    const rows = rowsOf('threshold-abrupt').map(([, f1, f2, f3, label]) => [
       f1! - 5,
       f2! - 5,
       f3! - 5,
@@ -108,7 +108,7 @@ describe('made streams', () => {
   });
 
   it('tells a shift of the inputs from a change of the rule', () => {
-    const rows = rowsOf('covariate_only').map((row) => row.slice(1));
+    const rows = rowsOf('covariate-only').map((row) => row.slice(1));
     const told = play(rows, 1000, 12_000);
     expect(told.map(({ feature, direction }) => [feature, direction])).toEqual([['f1', 'higher']]);
     expect(told[0]!.row).toBeGreaterThan(6000);
@@ -122,7 +122,7 @@ describe('made streams', () => {
       features: [numeric('value', { rows: 5000, cycle })],
       incidents: rules,
     });
-    const notices = rowsOf('daily_no_drift').flatMap(([minute, value]) =>
+    const notices = rowsOf('daily-no-drift').flatMap(([minute, value]) =>
       monitor.observe({ value: value! }, minute! * 60_000, random),
     );
     expect(notices.map(({ notice }) => notice)).toEqual(['frozen']);
@@ -137,7 +137,7 @@ describe('made streams', () => {
       incidents: rules,
     });
     const from = 10 * 1440;
-    const found = rowsOf('daily_no_drift').findIndex(([minute, value]) => {
+    const found = rowsOf('daily-no-drift').findIndex(([minute, value]) => {
       const shifted = minute! >= from ? value! + 20 : value!;
       return monitor
         .observe({ value: shifted }, minute! * 60_000, random)
