@@ -112,7 +112,7 @@ export interface StateChange {
   number: number;
   from: VersionState;
   to: VersionState;
-  /** Content that lies at `place` from now on. */
+  /** Content that lies at `place` from now on, save what a live version has and would have to be live. */
   moved: readonly string[];
   place: StoredArtifact['place'];
 }

@@ -91,7 +91,8 @@ class Registry {
     this.find(model, number)!.state = to;
     for (const sha256 of moved) {
       const artifact = this.artifacts.get(sha256);
-      if (artifact) artifact.place = place;
+      const needed = this.users(sha256).some(({ state }) => state === 'live');
+      if (artifact && (place === 'live' || !needed)) artifact.place = place;
     }
   }
 

@@ -180,8 +180,14 @@ function changeState(db: Database, { model, number, from, to, moved, place }: St
     from,
   );
   if (changed === 0) throw refused(`${model}@${number} is not ${from}`);
-  for (const sha256 of moved)
-    db.run('UPDATE registry_artifacts SET place = ? WHERE sha256 = ?', place, sha256);
+  for (const sha256 of moved) {
+    db.run(
+      `UPDATE registry_artifacts SET place = ?1 WHERE sha256 = ?2 AND (?1 = 'live' OR sha256 NOT IN (
+         SELECT sha256 FROM registry_files JOIN registry_versions USING (model, number) WHERE state = 'live'))`,
+      place,
+      sha256,
+    );
+  }
 }
 
 function find(db: Database, model: string, number: number): StoredVersion | undefined {
