@@ -40,7 +40,11 @@ export const canaryArm: Policy<ArmInput, ArmChoice> = {
  * canary's for ever.
  */
 export function armOf(release: string, session: string, share: number): Arm {
-  const place = placeOf(release, session);
+  return armAt(placeOf(release, session), share);
+}
+
+/** The same of a session whose place is known. */
+export function armAt(place: number, share: number): Arm {
   if (place < share) return 'canary';
   return place >= 1 - Math.min(share, 1 - share) ? 'baseline' : 'stable';
 }
