@@ -5,6 +5,7 @@ import type { LedgerEvent } from '../events/contracts.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { ApiFault, type Surface } from './contracts.ts';
 import { PAGE, PAGE_POLICY } from './page.ts';
+import { addReleases } from './releases.ts';
 import { type App, type Env, errors, idParam, json, notFound, pageOf } from './route-parts.ts';
 import * as schemas from './schemas.ts';
 import { addSessions } from './sessions.ts';
@@ -55,6 +56,7 @@ export function makeApp(surface: Surface, log: Logger) {
   addKeys(app, surface);
   addLedger(app, surface);
   addSessions(app, surface);
+  addReleases(app, surface);
   return app;
 }
 

@@ -7,6 +7,7 @@ import { holdsReferences, referencesIn, resolveReferences, UNRESOLVED } from './
 import { maskSecrets } from './secrets.ts';
 import { at, isMap } from './shape.ts';
 import type { Sources } from './sources.ts';
+import { sameTargets } from './targets.ts';
 
 /**
  * What is changed live stands over the files as overlays, one for each value. They are kept in the store as they were
@@ -21,6 +22,8 @@ export interface Overlay {
   over?: unknown;
   actor: string;
   release?: string;
+  /** Of an abort or a rollback: it stands whatever the files say, until they say the same. */
+  overFile?: true;
   /** ISO 8601. */
   at: string;
   /** The event that tells of the change; overlays of one change share it. */
@@ -46,7 +49,8 @@ export interface Overlaid {
 
 /**
  * Puts overlays over what the files say. One whose place in the files was edited since it was put is refused, and so
- * is a change with which the configuration would not be valid: the files are always right.
+ * is a change with which the configuration would not be valid: the files are always right. Only what a release has gone
+ * back to stands over an edited file as well.
  */
 export function applyOverlays(
   files: LoadedConfig,
@@ -59,8 +63,8 @@ export function applyOverlays(
   const shown = maskSecrets(files.document, files.secrets);
   for (const overlay of overlays) {
     const now = (readPath(overlay.path) ?? []).reduce<unknown>(at, shown);
-    if (isDeepStrictEqual(now, overlay.value)) agreed.push(overlay);
-    else if (isDeepStrictEqual(now, overlay.over)) standing.push(overlay);
+    if (agree(now, overlay)) agreed.push(overlay);
+    else if (overlay.overFile || isDeepStrictEqual(now, overlay.over)) standing.push(overlay);
     else refused.push({ overlay, code: 'file-edited', message: edited(overlay, now) });
   }
   for (;;) {
@@ -75,6 +79,11 @@ export function applyOverlays(
     }
     standing = standing.filter(({ event }) => event !== guilty);
   }
+}
+
+/** A release writes targets with weights of its own making: shares are what counts. */
+function agree(now: unknown, { value, release }: Overlay): boolean {
+  return isDeepStrictEqual(now, value) || (release !== undefined && sameTargets(now, value));
 }
 
 function edited({ path, value, over, actor, at: when }: Overlay, now: unknown): string {

@@ -39,6 +39,10 @@ export function contradictionsOf(release: ReleaseSettings): Contradiction[] {
       const message = `the last step has to be 100, and is ${plan.at(-1)}`;
       found.push({ key: ['plan'], message, hint: `write [${[...plan, 100].join(', ')}]` });
     }
+    if (plan[0] === 100) {
+      const message = 'there has to be a step below 100, for evidence to come from';
+      found.push({ key: ['plan'], message, hint: 'write such as [5, 50, 100]' });
+    }
     const atLeast = step.timeMin * plan.length;
     if (atLeast >= deadline) {
       const message = `${plan.length} steps of ${formatDuration(step.timeMin)} at least do not fit into a deadline of ${formatDuration(deadline)}`;

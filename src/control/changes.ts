@@ -5,6 +5,8 @@ import { readChange } from '../config/change.ts';
 import { type Change, diffConfig, needsRestart } from '../config/diff.ts';
 import { type Fault, formatFault } from '../config/faults.ts';
 import { keepLastGood } from '../config/last-good.ts';
+import { loadConfig } from '../config/load.ts';
+import { type Redirect, redirect } from '../config/redirect.ts';
 import type { LedgerService } from '../events/ledger.ts';
 import type { StoredOrigin } from '../store/contracts.ts';
 import type { Place } from '../supervisor/parts.ts';
@@ -20,6 +22,8 @@ export interface ChangesOptions {
   blamer: Blamer;
   /** Publishes the current configuration, and goes on trying where it cannot: rejects with the first failure. */
   publish: (causes: string[]) => Promise<void>;
+  /** Why a value may not be changed live by hand; undefined where it may. */
+  held?: (path: string) => string | undefined;
 }
 
 /** A change that was refused. */
@@ -107,6 +111,10 @@ export class Changes {
     const made = readChange(body, files, overlays, { actor, at: event.at, event: event.id });
     if (!made.ok) throw this.#refuse(made.faults, actor);
     const { put, remove, overlaid, changes, restart } = made;
+    for (const path of [...put.map((overlay) => overlay.path), ...remove]) {
+      const held = this.#options.held?.(path);
+      if (held !== undefined) throw new ApiFault(409, 'conflict', held);
+    }
     const open = unguarded(this.#began.settings, overlaid.config.settings, 'request body');
     if (open.length > 0) throw this.#refuse(open, actor);
     event.data = { changes, paths: changes.map(({ path }) => path), restart };
@@ -117,6 +125,31 @@ export class Changes {
       'the configuration was changed live',
     );
     return { event: event.id, changes, restart };
+  }
+
+  /**
+   * A release moves a route: its targets stand over what the files say from now on, and everything is published. What stands
+   * already is left as it is. Throws an ApiFault where it is not valid with the rest of the configuration.
+   */
+  async redirect(wanted: Omit<Redirect, 'at' | 'event'>, causes: string[]): Promise<void> {
+    const { ledger, log, place } = this.#options;
+    const { release, actor, overFile } = wanted;
+    const about = { type: 'configuration-changed', subject: 'configuration', actor, causes };
+    const event = ledger.event(about);
+    const { files, overlays } = this.#current;
+    const disk = overFile ? loadConfig(place.file) : undefined;
+    const onDisk = disk?.ok ? disk.config : undefined;
+    const made = redirect({ ...wanted, at: event.at, event: event.id }, files, onDisk, overlays);
+    if (!made.ok) throw new ApiFault(409, 'conflict', made.faults.map(formatFault).join('\n'));
+    const { put, remove, overlaid, changes } = made;
+    if (put.length === 0 && remove.length === 0) {
+      await this.#options.publish(causes);
+      return;
+    }
+    event.data = { changes, paths: changes.map(({ path }) => path), restart: [], release };
+    await ledger.store.overlays.change(put, remove, event);
+    log.info({ event: event.id, release, changes: event.data['paths'] }, 'a release moves a route');
+    await this.#take(effectiveOf(files, overlaid.config, overlaid.applied), [event.id]);
   }
 
   /** Keeps what the files said when they were accepted, for a control that starts again while they are faulty. */

@@ -24,7 +24,8 @@ import { withAuthors } from './authors.ts';
 import { Changes } from './changes.ts';
 import type { Effective } from './configuration.ts';
 import { type GatewayLink, type GatewayPeer, Gateways } from './gateways.ts';
-import { backendOfPart, HostStandings, STARTS_KEPT } from './host-standings.ts';
+import { backendOfPart, HostStandings } from './host-standings.ts';
+import { startsOf } from './host-starts.ts';
 import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
 import { IdleHosts } from './idle-hosts.ts';
 import { liveKeys } from './keys/index.ts';
@@ -32,6 +33,7 @@ import { type LeaseService, leaseService } from './leases/service.ts';
 import { Health } from './probing/health.ts';
 import type { Probe } from './probing/prober.ts';
 import { QuotaService } from './quota/service.ts';
+import type { ReleaseService } from './releases/service.ts';
 import { EngineGauges } from './scraping/engine-gauges.ts';
 import type { OpenPage } from './scraping/scraper.ts';
 import type { KeptSessions } from './sessions.ts';
@@ -51,6 +53,8 @@ export interface ControlOptions {
   openPage: OpenPage;
   /** Absent where nobody keeps sessions. */
   sessions?: Pick<KeptSessions, 'keep'>;
+  /** Absent where nothing is released. */
+  releases?: Pick<ReleaseService, 'arms' | 'held' | 'settled'>;
 }
 
 /** Hosts that served before a restart of control and have not connected within this time are not believed any more. */
@@ -97,7 +101,8 @@ export class Control {
     this.#options = options;
     const { log, place } = options;
     const publish = (causes: string[]) => this.#publishAll(causes);
-    this.changes = new Changes({ place, ledger, log, blamer: this.#blamer, publish }, effective);
+    const held = (path: string) => options.releases?.held(path);
+    this.changes = new Changes({ place, ledger, log, blamer: this.#blamer, publish, held }, effective);
     this.snapshots = snapshots;
     this.hosts = new Hosts(hosts, {
       onChange: (backend, tookMs) => this.#hostChanged(backend, tookMs),
@@ -248,9 +253,14 @@ export class Control {
     return this.#turns.run(() => this.changes.change(body, actor));
   }
 
-  /** Keys have changed: gateways learn of it with the next snapshot, which is published when this resolves. */
-  async keysChanged(cause: string): Promise<void> {
-    await this.#turns.run(() => this.#publishAll([cause]));
+  /** A release moves a route; see Changes. */
+  redirect(...args: Parameters<Changes['redirect']>): Promise<void> {
+    return this.#turns.run(() => this.changes.redirect(...args));
+  }
+
+  /** Keys or arms of releases have changed: gateways learn of it with the snapshot that is published when this resolves. */
+  async renewSnapshot(causes: string[]): Promise<void> {
+    await this.#turns.run(() => this.#publishAll(causes));
   }
 
   /** Decides nothing any more, for another control may begin; resolves when no worker is left whose facts it stores. */
@@ -287,6 +297,7 @@ export class Control {
       certificates: config.certificates,
       hosts: this.hosts.serving,
       idle: this.idle.withheld,
+      releases: this.#options.releases?.arms,
     };
     if (this.#closed || !(await this.snapshots.publish(ingredients, causes))) return;
     const snapshot = this.snapshots.current;
@@ -298,6 +309,7 @@ export class Control {
     this.gauges.watch(settings, snapshot.endpoints);
     this.#options.ledger.keep({ ageMs: settings.store.keep.age, sizeBytes: settings.store.keep.size });
     this.#options.sessions?.keep(settings.sessions.keep);
+    this.#options.releases?.settled();
     this.#want();
     // Lines of a file that was refused are not those that run.
     if (this.changes.filesStand) this.#explain(snapshot.number, origins);
@@ -379,18 +391,4 @@ export class Control {
     // A failure has been told, and is tried again.
     this.#turns.run(() => this.#publishAll(causes)).catch(() => undefined);
   }
-}
-
-/** How long the last starts of a backend's host took, milliseconds, the oldest first: the ledger knows. */
-async function startsOf(ledger: LedgerService, backend: string): Promise<number[]> {
-  const query = {
-    type: 'host-ready',
-    subject: `backend:${backend}`,
-    order: 'desc',
-    limit: STARTS_KEPT,
-  } as const;
-  const ready = await ledger.store.ledger.events(query);
-  return ready
-    .flatMap(({ event }) => (typeof event.data['tookMs'] === 'number' ? [event.data['tookMs']] : []))
-    .reverse();
 }

@@ -105,13 +105,14 @@ export class IdleHosts {
     this.#arm(backend, 0);
   }
 
-  /** A request, `cause`, came for it. Only the first that comes wakes it. */
-  wake(backend: string, cause: string): void {
+  /** A request, `cause`, came for it, or a release needs it for the event that is. Only the first that comes wakes it. */
+  wake(backend: string, cause: string, release?: string): void {
     const idle = this.#idle.get(backend);
     if (!idle) return;
     this.#forget(backend);
     const causes = [cause, idle.event ?? []].flat();
-    const data = { backend, request: cause, stopped: idle.phase === 'stopped' };
+    const by = release === undefined ? { request: cause } : { release };
+    const data = { backend, ...by, stopped: idle.phase === 'stopped' };
     const { id } = this.#options.ledger.append({
       type: 'host-woken',
       subject: `backend:${backend}`,

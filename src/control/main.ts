@@ -12,6 +12,7 @@ import { listen } from '../links/listen.ts';
 import type { GatewayToControl, HostToControl } from '../links/messages.ts';
 import { EXIT_FATAL, joinSupervisor } from '../links/part.ts';
 import { socketPath } from '../links/socket-path.ts';
+import { CanaryMachine } from '../releases/canary/machine.ts';
 import { sqliteStore } from '../store/sqlite/index.ts';
 import type { Place } from '../supervisor/parts.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
@@ -21,6 +22,7 @@ import { overlaid, readBeginning } from './configuration.ts';
 import { Control } from './control.ts';
 import { TenantKeys } from './keys/index.ts';
 import { httpProbe } from './probing/http-probe.ts';
+import { ReleaseService } from './releases/service.ts';
 import { httpPages } from './scraping/http-page.ts';
 import { KeptSessions } from './sessions.ts';
 import { surfaceOf } from './surface.ts';
@@ -53,9 +55,11 @@ async function start(place: Place, log: Logger): Promise<void> {
   process.on('SIGHUP', () => hangUp());
   const { ledger, effective, faults } = await openLedger(place, log);
   const sessions = new KeptSessions({ dataDir: place.data, ledger, log, ...timing });
+  const released = { ledger, log, machines: CanaryMachine, gates: [], ...timing };
+  const releases = await ReleaseService.open(released);
   const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
   const control = await Control.start(
-    { place, ledger, log, sessions, ...senses, ...timing },
+    { place, ledger, log, sessions, releases, ...senses, ...timing },
     effective,
     faults,
   );
@@ -77,8 +81,9 @@ async function start(place: Place, log: Logger): Promise<void> {
     ...timing,
   });
   // Workers first: they wait for their settings.
-  const admin = await listenForAdmins(place, control, ledger, sessions, log);
+  const admin = await listenForAdmins(place, control, { ledger, sessions, releases }, log);
   control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
+  releases.begin(control);
 
   let leaving = false;
   async function leave(why: string): Promise<void> {
@@ -86,7 +91,7 @@ async function start(place: Place, log: Logger): Promise<void> {
     leaving = true;
     log.info({ why }, 'leaving');
     try {
-      await closeInTurn(admin, control, listener, supervisor, sessions, ledger, ledger.store);
+      await closeInTurn(admin, releases, control, listener, supervisor, sessions, ledger, ledger.store);
     } catch (error) {
       log.error({ err: error }, 'not everything could be closed');
     }
@@ -96,6 +101,7 @@ async function start(place: Place, log: Logger): Promise<void> {
   async function retire(): Promise<void> {
     log.warn('the supervisor is gone: leaving after the workers');
     listener.release();
+    releases.close();
     await admin.close();
     await control.retire();
     await leave('the supervisor is gone');
@@ -133,22 +139,22 @@ async function openLedger(place: Place, log: Logger) {
 async function listenForAdmins(
   place: Place,
   control: Control,
-  ledger: LedgerService,
-  sessions: KeptSessions,
+  kept: { ledger: LedgerService; sessions: KeptSessions; releases: ReleaseService },
   log: Logger,
 ) {
+  const { ledger } = kept;
   const keys = new TenantKeys({
     keys: ledger.store.keys,
     event: (draft) => ledger.event(draft),
     tenants: () => control.effective.settings.tenants,
-    onChange: ({ id }) => control.keysChanged(id),
+    onChange: ({ id }) => control.renewSnapshot([id]),
     ...timing,
   });
   const { listen: address, tls } = control.effective.settings.admin;
   const { host, port } = hostAndPort(address);
   const listenHost = address.slice(0, address.lastIndexOf(':')); // as a Host header has it, brackets and all
   const localToken = adminToken(place.data);
-  const surface = surfaceOf({ control, ledger, keys, sessions, clock: systemClock, file: place.file });
+  const surface = surfaceOf({ control, ...kept, keys, clock: systemClock, file: place.file });
   return adminListener({
     host,
     port,

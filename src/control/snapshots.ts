@@ -19,6 +19,8 @@ export interface Ingredients {
   hosts: RememberedHost[];
   /** Backends whose hosts are stopped, or about to be, as nobody asks for them; for the same. */
   idle: string[];
+  /** How sessions are divided on routes under release; absent where none is. */
+  releases?: Snapshot['releases'];
 }
 
 interface PublishedData {
@@ -76,14 +78,17 @@ export class Snapshots {
    * Rejects with a StoreError where it cannot be stored; the one before stays current then.
    */
   async publish(made: Ingredients, causes: string[]): Promise<boolean> {
-    const { settings, keys, endpoints, certificates, shown, origins, hosts, idle } = made;
+    const { settings, keys, endpoints, certificates, shown, origins, hosts, idle, releases } = made;
+    const arms = releases && { releases };
     const digest = createHash('sha256')
-      .update(JSON.stringify([settings, keys, endpoints, certificates, origins]))
+      .update(
+        JSON.stringify([settings, keys, endpoints, certificates, origins, ...(releases ? [releases] : [])]),
+      )
       .digest('hex');
     if (digest === this.#digest) {
       if (this.#current) return false;
       const { event, at } = this.#last!;
-      this.#current = { number: this.#number, event, settings, keys, endpoints };
+      this.#current = { number: this.#number, event, settings, keys, endpoints, ...arms };
       this.#at = at;
       return true;
     }
@@ -93,7 +98,7 @@ export class Snapshots {
       subject: `snapshot:${number}`,
       actor: 'armature',
       causes,
-      data: { number, digest, keys: keys.length, endpoints, hosts, idle },
+      data: { number, digest, keys: keys.length, endpoints, hosts, idle, ...arms },
     });
     await this.#ledger.store.snapshots.publish(
       { number, event: event.id, at: event.at, settings: shown, origins },
@@ -102,7 +107,7 @@ export class Snapshots {
     this.#number = number;
     this.#digest = digest;
     this.#at = event.at;
-    this.#current = { number, event: event.id, settings, keys, endpoints };
+    this.#current = { number, event: event.id, settings, keys, endpoints, ...arms };
     return true;
   }
 }

@@ -11,6 +11,8 @@ import type { MetricJson } from '../telemetry/tally.ts';
 import type { Control } from './control.ts';
 import type { TenantKeys } from './keys/index.ts';
 import { quotasLeft } from './quota/left.ts';
+import type { ReleaseService } from './releases/service.ts';
+import { releasesSurface } from './releases/surface.ts';
 import type { KnownGauge } from './scraping/engine-gauges.ts';
 import type { KeptSessions } from './sessions.ts';
 import { rungName, statusOf } from './status.ts';
@@ -27,10 +29,11 @@ export function surfaceOf(options: {
   ledger: LedgerService;
   keys: TenantKeys;
   sessions: KeptSessions;
+  releases: ReleaseService;
   clock: Clock;
   file: string;
 }): Surface {
-  const { control, ledger, keys, sessions, clock, file } = options;
+  const { control, ledger, keys, sessions, releases, clock, file } = options;
   const extent = remembered(clock, EXTENT_MS, () => ledger.store.ledger.extent());
   // Callers know a response by its own id, the ledger by that of its request.
   const whyResponse = async (id: string) => {
@@ -40,6 +43,7 @@ export function surfaceOf(options: {
   return {
     ...listsOf(control),
     ...sessions.surface,
+    ...releasesSurface(releases, ledger),
     async status() {
       const workers = await statesOf(control);
       const { number, event, endpoints } = control.snapshots.current;

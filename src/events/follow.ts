@@ -50,7 +50,12 @@ export class Followers {
   }
 
   /** Events of the ledger as they are stored, until the signal or `close`. */
-  async *follow({ after, type, subject, signal }: FollowQuery): AsyncGenerator<LedgerEvent> {
+  async *follow(query: FollowQuery): AsyncGenerator<LedgerEvent> {
+    for await (const { event } of this.followStored(query)) yield event;
+  }
+
+  /** The same, with their places in the ledger. */
+  async *followStored({ after, type, subject, signal }: FollowQuery): AsyncGenerator<StoredEvent> {
     this.#count++;
     try {
       const query: EventQuery = {
@@ -64,9 +69,9 @@ export class Followers {
         // Before the ledger is read, so that what is stored meanwhile is not slept through.
         const stored = this.#stored(signal);
         const page = await this.#ledger.events(query);
-        for (const { position, event } of page) {
-          query.after = position;
-          yield event;
+        for (const stored of page) {
+          query.after = stored.position;
+          yield stored;
           if (signal.aborted) return;
         }
         if (page.length === EVENTS_PAGE_MAX) continue;

@@ -122,6 +122,11 @@ export class LedgerService {
     return this.#followers.follow(query);
   }
 
+  /** The same, with their places in the ledger: for whoever goes on where it was after a restart. */
+  followStored(query: FollowQuery): AsyncIterable<StoredEvent> {
+    return this.#followers.followStored(query);
+  }
+
   /** Whether one more may follow. */
   get followable(): boolean {
     return this.#followers.free;

@@ -1,4 +1,5 @@
 import { CANARY_REASONS } from './canary-reasons.ts';
+import { RELEASE_REASONS } from './release-reasons.ts';
 
 /**
  * Every code of a reason, and what it says: decisions of the path and its policies, and types of events. `words.ts` tells
@@ -295,6 +296,7 @@ export const REASONS = {
 
   // Releases
   ...CANARY_REASONS,
+  ...RELEASE_REASONS,
 
   // The ledger
   'events-dropped': '{count} events were dropped: {reason}.',

@@ -86,10 +86,11 @@ export class Chain {
           kindOf(event.subject),
           event.type,
           { ...figuresOf(event), event: event.id, subject: event.subject, actor: event.actor },
-          null,
+          await this.#settingOf(event),
           event.causes,
         );
     this.#tellChanges(event, draft);
+    this.#tellReason(event, draft);
     draft.effects.push(...effects);
     this.#told.set(event.id, draft);
     // Other roots may have named it already.
@@ -108,6 +109,21 @@ export class Chain {
       const place = Object.keys(origin).length > 0 ? { path, ...origin } : null;
       this.#add(Date.parse(at), 'configuration', code, figures, place, []).effects.push(whole);
     }
+  }
+
+  /** Where what was decided has a reason of its own. */
+  #tellReason({ id, at, subject, data }: LedgerEvent, whole: Draft): void {
+    if (!isReason(data.reason)) return;
+    const { code, figures } = data.reason;
+    const told = this.#add(Date.parse(at), kindOf(subject), code, { ...figures, of: id }, null, []);
+    told.effects.push(whole);
+  }
+
+  /** The value of the configuration that an event says it goes by. */
+  async #settingOf({ data }: LedgerEvent): Promise<WhyOrigin | null> {
+    const { setting, snapshot } = data;
+    if (typeof setting !== 'string' || typeof snapshot !== 'number') return null;
+    return this.#originOf(snapshot, setting);
   }
 
   /**
@@ -226,10 +242,18 @@ function recordIn({ type, data }: LedgerEvent): boolean {
   return type.startsWith('request-') && Array.isArray(data.steps);
 }
 
-/** Its data, save the changes that have steps of their own. */
+/** Its data, save the changes and the reason, which have steps of their own. */
 function figuresOf({ data }: LedgerEvent): Record<string, unknown> {
-  const { changes, ...figures } = data;
-  return Array.isArray(changes) ? { ...figures, changes: changes.length } : data;
+  const { changes, reason, ...figures } = data;
+  if (!isReason(reason) && reason !== undefined) figures.reason = reason;
+  if (changes !== undefined) figures.changes = Array.isArray(changes) ? changes.length : changes;
+  return figures;
+}
+
+function isReason(value: unknown): value is { code: string; figures: Record<string, unknown> } {
+  if (typeof value !== 'object' || value === null) return false;
+  const { code, figures } = value as Record<string, unknown>;
+  return typeof code === 'string' && typeof figures === 'object' && figures !== null;
 }
 
 /** `endpoint:b1|http://...` -> `endpoint` */

@@ -57,8 +57,9 @@ const SUBJECTS = [
   'request:',
   'batch:',
   'session:',
+  'release:',
 ];
-const NO_REQUEST_ID = /^(ev|key|batch)_/;
+const NO_REQUEST_ID = /^(ev|key|batch|rel)_/;
 
 /**
  * The chain of causes of a request (by Armature's id or the caller's), an event, or a subject such as `snapshot:3`,

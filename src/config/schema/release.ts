@@ -33,6 +33,9 @@ export const release = z
       .max(100, 'expected a percentage of 0 to 100')
       .default(0)
       .describe('How many of a hundred requests are copied to the canary before callers meet it; 0: none.'),
+    pairsMin: whole(1)
+      .default(100)
+      .describe('Answers to copies that have to be compared before callers meet the canary.'),
     deadline: duration.prefault('24h').describe('All of it; what is not certified by then is rolled back.'),
     alpha: share(
       'The chance of a false abort in the life of a release, however often it is looked at.',

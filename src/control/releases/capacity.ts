@@ -1,0 +1,62 @@
+import type { Timers } from '../../kernel/timers.ts';
+import type { ReleaseControl } from './contracts.ts';
+
+/** How often it is looked whether a host has come, or a worker has taken a snapshot. */
+const LOOK_MS = 100;
+/** How long workers may take to report a snapshot before a step is told as one that they are behind with. */
+const WORKERS_MS = 10_000;
+const STATE_MS = 1000;
+
+/** Backends without an endpoint that could answer now: none is known, or probes say that each is unwell. */
+export function lacking(backends: readonly string[], control: ReleaseControl): string[] {
+  const { endpoints } = control.snapshots.current;
+  const health = control.health.known;
+  return backends.filter((backend) =>
+    (endpoints[backend] ?? []).every((address) => health[`${backend}|${address}`] === 'unwell'),
+  );
+}
+
+/**
+ * Capacity before weight: wakes idle hosts, and waits up to `withinMs` milliseconds until each of the backends has an endpoint
+ * that could answer. Gives those that have none; at once when the signal ends it.
+ */
+export async function readied(
+  backends: readonly string[],
+  cause: { event: string; release: string },
+  of: { control: ReleaseControl; timers: Timers; withinMs: number; signal: AbortSignal },
+): Promise<string[]> {
+  const { control, timers, withinMs, signal } = of;
+  for (const backend of backends) control.idle.wake(backend, cause.event, cause.release);
+  let left = lacking(backends, control);
+  for (let waitedMs = 0; left.length > 0 && waitedMs < withinMs && !signal.aborted; waitedMs += LOOK_MS) {
+    await pause(timers, LOOK_MS);
+    left = lacking(backends, control);
+  }
+  return left;
+}
+
+/**
+ * Waits until every connected worker decides on a snapshot of this number or a later one. Gives the workers that do not when
+ * it has waited long enough; one that connects later is sent the newest anyway.
+ */
+export async function workersBehind(
+  number: number,
+  control: ReleaseControl,
+  timers: Timers,
+): Promise<number[]> {
+  for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
+    const behind: number[] = [];
+    for (const peer of control.gateways.peers) {
+      const state = (await control.gateways.ask(peer, 'state', STATE_MS)) as { snapshot: number } | undefined;
+      if (!state || state.snapshot < number) behind.push(peer.worker);
+    }
+    if (behind.length === 0 || waitedMs >= WORKERS_MS) return behind;
+    await pause(timers, LOOK_MS);
+  }
+}
+
+export function pause(timers: Timers, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    timers.set(ms, resolve);
+  });
+}

@@ -1,0 +1,407 @@
+import { isDeepStrictEqual } from 'node:util';
+import { writtenTargets } from '../../config/redirect.ts';
+import { sameTargets } from '../../config/targets.ts';
+import type { LedgerEvent } from '../../events/contracts.ts';
+import type { EventDraft } from '../../events/event-maker.ts';
+import type { LedgerService } from '../../events/ledger.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { TimerHandle, Timers } from '../../kernel/timers.ts';
+import type { ReleaseReport } from '../../releases/canary/contracts.ts';
+import type { Action, Evidence, Gate, ReleaseArms } from '../../releases/contracts.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { pause } from './capacity.ts';
+import { type Carried, carryOut, type InForce } from './carrying.ts';
+import type { Intent, ReleaseControl, ReleaseMachine } from './contracts.ts';
+import { askGates } from './gates.ts';
+import type { KeptRelease, ReleaseChange } from './kept.ts';
+import { dividedTargets } from './slices.ts';
+
+export interface RunOptions {
+  kept: KeptRelease;
+  machine: ReleaseMachine;
+  ledger: LedgerService;
+  clock: Clock;
+  timers: Timers;
+  log: Logger;
+  gates: readonly Gate[];
+  /** It is over, and nothing of it is in force any more. */
+  onEnd: () => void;
+}
+
+/** How often time alone is looked at; also how soon what could not be done is tried again. */
+const TICK_MS = 1000;
+/** Evidence since the last checkpoint is read again by the control that comes after this one. */
+const CHECKPOINT_MS = 10_000;
+
+const OUTCOMES: Record<Exclude<Action['do'], 'hold'>, string> = {
+  share: 'release-share-changed',
+  freeze: 'release-edges-told',
+  promote: 'release-promoted',
+  'roll-back': 'release-rolled-back',
+};
+
+/** One release under way: what its machine wants is decided aloud, stored, carried out, seen to be so, and told. */
+export class ReleaseRun {
+  readonly #options: RunOptions;
+  readonly #inForce: InForce;
+  readonly #ending = new AbortController();
+  #control: ReleaseControl | undefined;
+  #position: number;
+  #newest: string;
+  #checkpointMs: number;
+  #todo: Action[] = [];
+  #carrying: { action: Action; preempt: AbortController } | undefined;
+  #working: Promise<void> | undefined;
+  /** Who gave the word, where somebody did. */
+  #byHand: string | undefined;
+  /** Why it is rolled back, where that is not for what the machine knows. */
+  #forced: Action['reason'] | undefined;
+  /** Why it cannot go on now, as it was told last. */
+  #stuck: string | undefined;
+  #tick: TimerHandle;
+
+  constructor(options: RunOptions) {
+    this.#options = options;
+    const { share, edges, position, newest } = options.kept.body;
+    this.#inForce = { share, ...(edges && { edges }), restored: false };
+    this.#position = position;
+    this.#newest = newest;
+    this.#checkpointMs = options.clock.mono();
+  }
+
+  get id(): string {
+    return this.#options.kept.id;
+  }
+  get kept(): KeptRelease {
+    return this.#options.kept;
+  }
+  get position(): number {
+    return this.#position;
+  }
+  get report(): ReleaseReport {
+    return this.#options.machine.report(this.#options.clock.wall());
+  }
+  get share(): number {
+    return this.#inForce.share;
+  }
+  /** Why it cannot do what it wants to. */
+  get stuck(): string | undefined {
+    return this.#stuck;
+  }
+
+  /** How sessions are divided: undefined where they are not. */
+  get arms(): ReleaseArms | undefined {
+    const { to, baseline, overtaken, ended, plan } = this.kept.body;
+    const { share, edges, restored } = this.#inForce;
+    if (restored || overtaken || ended) return undefined;
+    const { phase } = this.report;
+    const copies = plan.shadow && (phase === 'shadow' || phase === 'canary');
+    return {
+      id: this.id,
+      canary: to,
+      ...(baseline !== undefined && { baseline }),
+      share,
+      ...(edges && { edges }),
+      ...(copies && { shadow: { percent: plan.shadow!.percent } }),
+    };
+  }
+
+  /** Begins, or goes on where it was. */
+  begin(control: ReleaseControl): void {
+    this.#control = control;
+    const { gates, timers, log } = this.#options;
+    const { route, to, plan } = this.kept.body;
+    const asked = { release: this.id, route, backend: to };
+    const open = gates.filter(({ name }) => plan.gates.includes(name) && this.report.gates[name] === 'open');
+    void askGates(open, asked, { timers, log, signal: this.#ending.signal }, (name, { passed, event }) => {
+      this.#options.machine.gate(name, passed, event);
+      this.#look();
+    });
+    this.#beat();
+  }
+
+  close(): void {
+    this.#ending.abort();
+    this.#carrying?.preempt.abort();
+    this.#options.timers.clear(this.#tick);
+  }
+
+  /** What a worker saw, in the order of the ledger; what is known already is left out. */
+  evidence(position: number, event: LedgerEvent): void {
+    if (position <= this.#position || this.#ending.signal.aborted) return;
+    const evidence = event.data as unknown as Evidence;
+    this.#options.machine.evidence({ event: event.id, evidence });
+    this.#position = position;
+    this.#look();
+  }
+
+  /** False where it is over: then nothing happens. Resolves when it is carried out, or cannot be for now. */
+  async abort(actor: string): Promise<boolean> {
+    if (!this.#options.machine.abort()) return false;
+    this.#byHand = actor;
+    this.#carrying?.preempt.abort();
+    await this.#worked();
+    return true;
+  }
+
+  /** The same; not while files have overtaken it. */
+  async promote(actor: string): Promise<boolean> {
+    if (!this.#options.machine.promote()) return false;
+    this.#byHand = actor;
+    await this.#worked();
+    return true;
+  }
+
+  /** A snapshot was published: the files may have been edited, by which the release loses what it goes by. */
+  settled(): void {
+    if (!this.#control || this.#ending.signal.aborted || this.#carrying || this.#forced) return;
+    const { route: name, to, overtaken, captured, written } = this.kept.body;
+    const { settings, files } = this.#control.effective;
+    const route = settings.routes[name];
+    if (!route) {
+      this.#force({ code: 'release-route-removed', figures: { route: name } });
+    } else if (!settings.backends[to]) {
+      this.#force({ code: 'release-backend-removed', figures: { backend: to } });
+    } else if (overtaken) {
+      if (sameTargets(writtenTargets(files, name), written)) this.#work(() => this.#resume());
+    } else if (!sameTargets(route.targets, dividedTargets(captured, to, this.#inForce.share))) {
+      this.#work(() => this.#giveWay());
+    }
+  }
+
+  #force(reason: Action['reason']): void {
+    if (!this.#options.machine.abort()) return;
+    this.#forced = reason;
+    this.#look();
+  }
+
+  #beat(): void {
+    this.#look();
+    this.settled();
+    if (!this.#ending.signal.aborted) this.#tick = this.#options.timers.set(TICK_MS, () => this.#beat());
+  }
+
+  #look(): void {
+    if (!this.#control || this.#ending.signal.aborted) return;
+    const actions = this.#options.machine.advance(this.#options.clock.wall());
+    for (const action of actions) if (action.do === 'hold') this.#tellHold(action.reason, action.causes);
+    this.#todo = actions.filter((action) => action.do !== 'hold');
+    const back = this.#todo.some((action) => action.do === 'roll-back');
+    if (back && this.#carrying?.action.do !== 'roll-back') this.#carrying?.preempt.abort();
+    this.#work();
+  }
+
+  async #worked(): Promise<void> {
+    // What was at work may have been another action, which has given way.
+    for (let round = 0; round < 2; round++) {
+      this.#look();
+      await this.#working;
+    }
+  }
+
+  /** One thing after another; what comes while it works is seen to before it ends. */
+  #work(first?: () => Promise<void>): void {
+    if (this.#working) return;
+    this.#working = this.#workAll(first)
+      .catch((error: Error) => {
+        this.#options.log.warn({ err: error, release: this.id }, 'a release cannot go on; it is tried again');
+      })
+      .finally(() => {
+        this.#working = undefined;
+      });
+  }
+
+  async #workAll(first: (() => Promise<void>) | undefined): Promise<void> {
+    await first?.();
+    for (let action = this.#next; action; action = this.#next) {
+      if (!(await this.#carry(action))) {
+        // Another may have taken its place while it waited.
+        if (this.#next?.do === action.do) break;
+      }
+    }
+    await this.#renewArms();
+    await this.#endIfOver();
+    const { clock } = this.#options;
+    if (this.#position > this.kept.body.position && clock.mono() - this.#checkpointMs >= CHECKPOINT_MS)
+      await this.#store({}, []);
+  }
+
+  get #next(): Action | undefined {
+    if (this.#ending.signal.aborted) return undefined;
+    const back = this.#todo.find((action) => action.do === 'roll-back');
+    return back ?? (this.kept.body.overtaken ? undefined : this.#todo[0]);
+  }
+
+  async #carry(action: Action): Promise<boolean> {
+    const preempt = new AbortController();
+    this.#carrying = { action, preempt };
+    try {
+      const intent = await this.#intend(action);
+      const carried = await carryOut({
+        id: this.id,
+        body: this.kept.body,
+        intent,
+        control: this.#control!,
+        timers: this.#options.timers,
+        inForce: this.#inForce,
+        signal: preempt.signal,
+        byHand: this.#byHand !== undefined,
+      });
+      if (!carried.done) {
+        if (carried.reason) this.#tellStuck(carried.reason, intent.event);
+        return false;
+      }
+      await this.#conclude(action, intent, carried);
+      return true;
+    } finally {
+      this.#carrying = undefined;
+    }
+  }
+
+  /** Stored before it acts. The same that was decided before a restart stays decided. */
+  async #intend(action: Action): Promise<Intent> {
+    const { intent, route, to } = this.kept.body;
+    if (intent && isDeepStrictEqual(wanted(intent.action), wanted(action))) return intent;
+    const forced = action.do === 'roll-back' ? this.#forced : undefined;
+    const reason = forced ?? action.reason;
+    const byHand =
+      !forced && (action.do === 'roll-back' || action.do === 'promote') ? this.#byHand : undefined;
+    const actor = byHand ?? 'armature';
+    const data = { route, to, do: action.do, ...wanted(action), reason };
+    const event = this.#event({ type: 'release-decided', actor, causes: this.#causes(action.causes), data });
+    const made = { action: { ...action, reason }, actor, event: event.id };
+    await this.#store({ intent: made, newest: event.id }, [event]);
+    return made;
+  }
+
+  async #conclude(action: Action, intent: Intent, carried: Extract<Carried, { done: true }>): Promise<void> {
+    const { machine, clock } = this.#options;
+    const { route, to } = this.kept.body;
+    const event = this.#event({
+      type: OUTCOMES[action.do as keyof typeof OUTCOMES],
+      actor: intent.actor,
+      causes: [intent.event, ...carried.causes],
+      data: { route, to, ...carried.figures, reason: intent.action.reason },
+    });
+    machine.done(action, clock.wall());
+    this.#todo = this.#todo.filter((other) => other !== action);
+    this.#stuck = undefined;
+    const { share, edges } = this.#inForce;
+    const over = action.do === 'roll-back' && this.#ended('rolled-back', event, intent.action.reason);
+    const change = { intent: undefined, newest: event.id, share, edges, ...(over && { ended: over }) };
+    await this.#storeSurely({ ...change, ...(over && { overtaken: undefined }) }, [event]);
+    this.#options.log.info({ release: this.id, event: event.id, ...event.data }, event.type);
+    if (over) this.#end();
+    else this.#look();
+  }
+
+  /** A promoted backend was watched for long enough. */
+  async #endIfOver(): Promise<void> {
+    const { report } = this;
+    if (!report.ended || this.#ending.signal.aborted) return;
+    const { route, to } = this.kept.body;
+    const reason = { code: 'release-watched', figures: { route, to } };
+    const data = { route, to, reason };
+    const event = this.#event({ type: 'release-ended', causes: [this.#newest], data });
+    await this.#store({ ended: this.#ended('promoted', event, reason), newest: event.id }, [event]);
+    this.#end();
+    await this.#control!.renewSnapshot([event.id]);
+  }
+
+  #ended(how: 'promoted' | 'rolled-back', event: LedgerEvent, reason: Action['reason']) {
+    return { at: event.at, how, event: event.id, reason, report: this.report };
+  }
+
+  #end(): void {
+    this.close();
+    this.#options.onEnd();
+  }
+
+  /** The files were edited: their targets are in force, and the release waits for a word, or its deadline. */
+  async #giveWay(): Promise<void> {
+    const { route, to } = this.kept.body;
+    const why: string[] = [];
+    for (const type of ['configuration-changed', 'overlay-refused']) {
+      const [stored] = await this.#options.ledger.store.ledger.events({ type, order: 'desc', limit: 1 });
+      if (stored) why.push(stored.event.id);
+    }
+    const reason = { code: 'release-file-edited', figures: { route } };
+    const event = this.#event({
+      type: 'release-held',
+      causes: this.#causes(why),
+      data: { route, to, reason },
+    });
+    this.#inForce.share = 0;
+    const overtaken = { code: reason.code, event: event.id };
+    await this.#store({ overtaken, newest: event.id }, [event]);
+    await this.#control!.renewSnapshot([event.id]);
+  }
+
+  /** The edit was taken back. */
+  async #resume(): Promise<void> {
+    const { route, to, captured, share } = this.kept.body;
+    const data = { route, to, share };
+    const event = this.#event({ type: 'release-resumed', causes: [this.#newest], data });
+    await this.#store({ overtaken: undefined, newest: event.id }, [event]);
+    this.#inForce.share = share;
+    const targets = dividedTargets(captured, to, share);
+    const redirected = { route, targets, release: this.id, actor: 'armature', overFile: false };
+    await this.#control!.redirect(redirected, [event.id]);
+  }
+
+  async #renewArms(): Promise<void> {
+    if (this.#ending.signal.aborted) return;
+    const published = this.#control!.snapshots.current.releases?.[this.kept.body.route];
+    // What is told to workers has been through JSON.
+    if (JSON.stringify(published) !== JSON.stringify(this.arms))
+      await this.#control!.renewSnapshot([this.#newest]);
+  }
+
+  #tellHold(reason: Action['reason'], causes: string[]): void {
+    const { route, to } = this.kept.body;
+    const about = { type: 'release-held', causes: this.#causes(causes), data: { route, to, reason } };
+    this.#newest = this.#options.ledger.append({ ...about, subject: `release:${this.id}` }).id;
+  }
+
+  /** Once for each reason, until something was done. */
+  #tellStuck(reason: Action['reason'], intent: string): void {
+    if (this.#stuck === reason.code) return;
+    this.#stuck = reason.code;
+    this.#tellHold(reason, [intent]);
+  }
+
+  #causes(causes: readonly string[]): string[] {
+    return [...new Set([...causes, this.#newest])];
+  }
+
+  #event(draft: Omit<EventDraft, 'subject'>): LedgerEvent {
+    return this.#options.ledger.event({ ...draft, subject: `release:${this.id}` });
+  }
+
+  async #store(change: ReleaseChange, events: readonly LedgerEvent[]): Promise<void> {
+    const { machine, clock } = this.#options;
+    const state = change.ended ? undefined : machine.state;
+    await this.kept.store({ ...change, machine: state, position: this.#position }, events);
+    this.#checkpointMs = clock.mono();
+    if (change.newest !== undefined) this.#newest = change.newest;
+  }
+
+  /** What was done is done: it is stored as soon as it can be. */
+  async #storeSurely(change: ReleaseChange, events: readonly LedgerEvent[]): Promise<void> {
+    for (;;) {
+      try {
+        await this.#store(change, events);
+        return;
+      } catch (error) {
+        this.#options.log.warn({ err: error, release: this.id }, 'a release cannot be stored; trying again');
+        await pause(this.#options.timers, TICK_MS);
+        if (this.#ending.signal.aborted) throw error;
+      }
+    }
+  }
+}
+
+/** What of an action makes it the same. */
+function wanted(action: Action): Record<string, unknown> {
+  return { do: action.do, ...(action.do === 'share' && { share: action.share }) };
+}
