@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 function rowsOf(name: string): number[][] {
-  const text = gunzipSync(readFileSync(new URL(`${name}.csv.gz`, FOLDER))).toString();
+  const text = gunzipSync(readFileSync(new URL(`${name}.gz`, FOLDER))).toString();
   return text
     .trim()
     .split('\n')
