@@ -5,6 +5,7 @@ import type { LedgerEvent } from '../events/contracts.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { ApiFault, type Surface } from './contracts.ts';
 import { PAGE, PAGE_POLICY } from './page.ts';
+import { addParity } from './parity.ts';
 import { addReleases } from './releases.ts';
 import { type App, type Env, errors, idParam, json, notFound, pageOf } from './route-parts.ts';
 import * as schemas from './schemas.ts';
@@ -57,6 +58,7 @@ export function makeApp(surface: Surface, log: Logger) {
   addLedger(app, surface);
   addSessions(app, surface);
   addReleases(app, surface);
+  addParity(app, surface);
   return app;
 }
 

@@ -1,6 +1,7 @@
 import type { z } from '@hono/zod-openapi';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { EventsAsked } from '../events/reading.ts';
+import type { ParitySurface } from './parity.ts';
 import type { ReleasesSurface } from './releases.ts';
 import type * as schemas from './schemas.ts';
 import type { Status } from './status-schema.ts';
@@ -30,7 +31,7 @@ export class ApiFault extends Error {
 }
 
 /** What stands behind the management API: control. Each may throw an ApiFault. */
-export interface Surface extends ReleasesSurface {
+export interface Surface extends ReleasesSurface, ParitySurface {
   status(): Promise<Status>;
   /** In Prometheus' exposition format. */
   metrics(): Promise<string>;

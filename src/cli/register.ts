@@ -19,6 +19,10 @@ export const register: Record<string, Entry> = {
     summary: 'conversations that are kept: list, show, export, remove',
     load: () => import('./sessions.ts'),
   },
+  parity: {
+    summary: 'whether two backends mean the same: compare, list, show',
+    load: () => import('./parity.ts'),
+  },
   models: { summary: 'local models: what is here, fetch, remove', load: () => import('./models.ts') },
   bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   sim: { summary: 'run a configuration against a load in virtual time', load: () => import('./sim.ts') },

@@ -7,6 +7,7 @@ import { type Fault, formatFault } from '../config/faults.ts';
 import { keepLastGood } from '../config/last-good.ts';
 import { loadConfig } from '../config/load.ts';
 import { type Redirect, redirect } from '../config/redirect.ts';
+import type { Settings } from '../config/schema/index.ts';
 import type { LedgerService } from '../events/ledger.ts';
 import type { StoredOrigin } from '../store/contracts.ts';
 import type { Place } from '../supervisor/parts.ts';
@@ -24,6 +25,10 @@ export interface ChangesOptions {
   publish: (causes: string[]) => Promise<void>;
   /** Why a value may not be changed live by hand; undefined where it may. */
   held?: (path: string) => string | undefined;
+  /** Why a configuration, sound in itself, may not take the place of the one that runs. */
+  objections?:
+    | ((before: Settings, after: Pick<Effective, 'settings' | 'config'>, file: string) => Fault[])
+    | undefined;
 }
 
 /** A change that was refused. */
@@ -86,7 +91,7 @@ export class Changes {
       this.refuse(read.faults);
       return;
     }
-    const open = unguarded(this.#began.settings, read.effective.settings, file);
+    const open = this.#objections(read.effective, file);
     if (open.length > 0) {
       this.refuse(open);
       return;
@@ -115,7 +120,8 @@ export class Changes {
       const held = this.#options.held?.(path);
       if (held !== undefined) throw new ApiFault(409, 'conflict', held);
     }
-    const open = unguarded(this.#began.settings, overlaid.config.settings, 'request body');
+    const after = { settings: overlaid.config.settings, config: overlaid.config };
+    const open = this.#objections(after, 'request body');
     if (open.length > 0) throw this.#refuse(open, actor);
     event.data = { changes, paths: changes.map(({ path }) => path), restart };
     await ledger.store.overlays.change(put, remove, event);
@@ -166,6 +172,12 @@ export class Changes {
   refuse(faults: readonly Fault[]): void {
     this.#filesStand = false;
     this.#refuse(faults, this.#fileActor);
+  }
+
+  #objections(after: Pick<Effective, 'settings' | 'config'>, file: string): Fault[] {
+    const { settings } = this.#current;
+    const more = this.#options.objections?.(settings, after, file) ?? [];
+    return [...unguarded(this.#began.settings, after.settings, file), ...more];
   }
 
   get #fileActor(): string {

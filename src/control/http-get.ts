@@ -18,7 +18,8 @@ export function wordsOf(error: unknown): string {
   return message || code || String(error);
 }
 
-function tlsOf(tls: ProbeTarget['tls']): object {
+/** Reads the files now: they are replaced while we run. */
+export function tlsOf(tls: ProbeTarget['tls']): object {
   if (!tls) return {};
   const { ca, cert, key, serverName } = tls;
   return {

@@ -21,6 +21,7 @@ import { dropOvertaken } from './changes.ts';
 import { overlaid, readBeginning } from './configuration.ts';
 import { Control } from './control.ts';
 import { TenantKeys } from './keys/index.ts';
+import { Parity } from './parity/index.ts';
 import { httpProbe } from './probing/http-probe.ts';
 import { ReleaseService } from './releases/service.ts';
 import { httpPages } from './scraping/http-page.ts';
@@ -55,11 +56,12 @@ async function start(place: Place, log: Logger): Promise<void> {
   process.on('SIGHUP', () => hangUp());
   const { ledger, effective, faults } = await openLedger(place, log);
   const sessions = new KeptSessions({ dataDir: place.data, ledger, log, ...timing });
-  const released = { ledger, log, machines: CanaryMachine, gates: [], ...timing };
+  const parity = await Parity.open({ ledger, log, ...timing });
+  const released = { ledger, log, machines: CanaryMachine, gates: [parity.gate], ...timing };
   const releases = await ReleaseService.open(released);
   const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
   const control = await Control.start(
-    { place, ledger, log, sessions, releases, ...senses, ...timing },
+    { place, ledger, log, sessions, releases, parity, ...senses, ...timing },
     effective,
     faults,
   );
@@ -81,8 +83,9 @@ async function start(place: Place, log: Logger): Promise<void> {
     ...timing,
   });
   // Workers first: they wait for their settings.
-  const admin = await listenForAdmins(place, control, { ledger, sessions, releases }, log);
+  const admin = await listenForAdmins(place, control, { ledger, sessions, releases, parity }, log);
   control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
+  parity.begin(control);
   releases.begin(control);
 
   let leaving = false;
@@ -91,7 +94,17 @@ async function start(place: Place, log: Logger): Promise<void> {
     leaving = true;
     log.info({ why }, 'leaving');
     try {
-      await closeInTurn(admin, releases, control, listener, supervisor, sessions, ledger, ledger.store);
+      await closeInTurn(
+        admin,
+        releases,
+        parity,
+        control,
+        listener,
+        supervisor,
+        sessions,
+        ledger,
+        ledger.store,
+      );
     } catch (error) {
       log.error({ err: error }, 'not everything could be closed');
     }
@@ -102,6 +115,7 @@ async function start(place: Place, log: Logger): Promise<void> {
     log.warn('the supervisor is gone: leaving after the workers');
     listener.release();
     releases.close();
+    await parity.close();
     await admin.close();
     await control.retire();
     await leave('the supervisor is gone');
@@ -139,7 +153,7 @@ async function openLedger(place: Place, log: Logger) {
 async function listenForAdmins(
   place: Place,
   control: Control,
-  kept: { ledger: LedgerService; sessions: KeptSessions; releases: ReleaseService },
+  kept: { ledger: LedgerService; sessions: KeptSessions; releases: ReleaseService; parity: Parity },
   log: Logger,
 ) {
   const { ledger } = kept;

@@ -10,6 +10,7 @@ import type { WorkerState } from '../links/messages.ts';
 import type { MetricJson } from '../telemetry/tally.ts';
 import type { Control } from './control.ts';
 import type { TenantKeys } from './keys/index.ts';
+import type { Parity } from './parity/index.ts';
 import { quotasLeft } from './quota/left.ts';
 import type { ReleaseService } from './releases/service.ts';
 import { releasesSurface } from './releases/surface.ts';
@@ -30,10 +31,11 @@ export function surfaceOf(options: {
   keys: TenantKeys;
   sessions: KeptSessions;
   releases: ReleaseService;
+  parity: Parity;
   clock: Clock;
   file: string;
 }): Surface {
-  const { control, ledger, keys, sessions, releases, clock, file } = options;
+  const { control, ledger, keys, sessions, releases, parity, clock, file } = options;
   const extent = remembered(clock, EXTENT_MS, () => ledger.store.ledger.extent());
   // Callers know a response by its own id, the ledger by that of its request.
   const whyResponse = async (id: string) => {
@@ -44,6 +46,7 @@ export function surfaceOf(options: {
     ...listsOf(control),
     ...sessions.surface,
     ...releasesSurface(releases, ledger),
+    ...parity.surface,
     async status() {
       const workers = await statesOf(control);
       const { number, event, endpoints } = control.snapshots.current;
@@ -72,7 +75,7 @@ export function surfaceOf(options: {
         },
       });
     },
-    metrics: async () => control.metrics.exposition(await ownMetrics(ledger, control.gauges.known)),
+    metrics: async () => control.metrics.exposition(await ownMetrics(ledger, control.gauges.known, parity)),
     config: () => configOf(control, file),
     changeConfig: async (body, actor) => {
       const changed = await control.change(body, actor);
@@ -183,8 +186,13 @@ async function eventsOf(ledger: LedgerService, asked: EventsAsked): Promise<Asyn
 }
 
 /** What control itself counts. */
-async function ownMetrics(ledger: LedgerService, gauges: Record<string, KnownGauge>): Promise<MetricJson[]> {
+async function ownMetrics(
+  ledger: LedgerService,
+  gauges: Record<string, KnownGauge>,
+  parity: Parity,
+): Promise<MetricJson[]> {
   const registry = new Registry();
+  parity.addMetrics(registry);
   const lost = { name: 'armature_ledger_lost_total', help: 'Events of control that could not be stored.' };
   new Counter({ ...lost, registers: [registry] }).inc(ledger.lost);
   const waiting = { name: 'armature_ledger_waiting', help: 'Events of control that wait to be stored.' };

@@ -58,8 +58,9 @@ const SUBJECTS = [
   'batch:',
   'session:',
   'release:',
+  'parity:',
 ];
-const NO_REQUEST_ID = /^(ev|key|batch|rel)_/;
+const NO_REQUEST_ID = /^(ev|key|batch|rel|par)_/;
 
 /**
  * The chain of causes of a request (by Armature's id or the caller's), an event, or a subject such as `snapshot:3`,

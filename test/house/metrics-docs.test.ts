@@ -12,6 +12,7 @@ const OF_CONTROL = [
   'armature_engine_waiting backend endpoint',
   'armature_engine_running backend endpoint',
   'armature_engine_gauges_stale backend endpoint',
+  'armature_sentinel_prompts_total route backend outcome',
 ];
 
 it('docs/watching.md names every metric, its labels, and no other', async () => {

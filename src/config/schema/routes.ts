@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { priorities } from '../../kernel/priorities.ts';
 import { compare } from './compare.ts';
 import { routeContext } from './context.ts';
+import { drift } from './drift.ts';
+import { parity, sentinel } from './parity.ts';
 import { prepare } from './prepare.ts';
 import { release } from './release.ts';
 import { tiers } from './tiers.ts';
@@ -59,6 +61,9 @@ export const route = z.strictObject({
     .default(false)
     .describe('Whether its answers act on something: its requests are never copied.'),
   release: release.optional(),
+  parity: parity.optional(),
+  sentinel: sentinel.optional(),
+  drift: drift.optional(),
   ladder: z
     .array(rung)
     .max(20)

@@ -10,6 +10,8 @@ export type ParityReason =
   | 'samples-differ'
   | 'prompts-used-up'
   | 'answers-missing'
+  | 'changed-meanwhile'
+  | 'golden-unfit'
   | 'run-stopped'
   | 'run-interrupted';
 
@@ -66,6 +68,8 @@ export interface Fingerprint {
   settings: Record<string, unknown>;
   /** Sorted, each once: endpoints that tell the same are one. */
   told: string[];
+  /** `system_fingerprint` of its answers. */
+  answers?: string[];
 }
 
 export interface Certificate {

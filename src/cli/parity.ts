@@ -1,0 +1,215 @@
+import { readFileSync } from 'node:fs';
+import type { CertificateView, ParityMatrix } from '../api/parity.ts';
+import { systemTimers } from '../kernel/timers.ts';
+import { parseDuration } from '../kernel/units.ts';
+import { type ActionGroup, askedWrongly, defineAction, failed, wholeNumber } from './command.ts';
+import { type Output, table } from './output.ts';
+import { findRunning, type Running } from './running.ts';
+
+const LOOK_MS = 500;
+const PAGE = 200;
+const ID = { name: 'ID', summary: 'par_..., as `parity run` and `parity ls` tell it.' };
+
+const run = defineAction({
+  summary: 'compare a backend with another on golden prompts, and certify that they mean the same',
+  arguments: [
+    { name: 'REFERENCE', summary: 'The backend that is as it should be.' },
+    { name: 'BACKEND', summary: 'The one that is compared with it.' },
+  ],
+  options: {
+    golden: { value: 'FILE', summary: 'Golden prompts, one JSON object a line.' },
+    flipsMax: {
+      value: 'SHARE',
+      summary: 'The bound of decisions that differ. Default: 0.03.',
+      parse: shareOf,
+    },
+    alpha: { value: 'SHARE', summary: 'The chance of a false verdict. Default: 0.05.', parse: shareOf },
+    together: {
+      value: 'N',
+      summary: 'Requests at once where they are asked in company. Default: 8.',
+      parse: wholeNumber(1, 64),
+    },
+    age: { value: 'DURATION', summary: 'How long a certificate holds. Default: 30d.', parse: durationOf },
+    detach: { summary: 'Does not wait for the verdict.' },
+  },
+  details: 'Exit 0: certified. Exit 1: rejected, or undecided.',
+  async run({ args: [reference = '', backend = ''], options, common, output }) {
+    const { golden: file, flipsMax, alpha, together, age, detach } = options;
+    if (file === undefined) throw askedWrongly('--golden FILE is needed: what both are to be asked');
+    const running = await findRunning(common);
+    const body = {
+      reference,
+      backend,
+      golden: { name: file, text: textOf(file) },
+      ...(flipsMax !== undefined && { flipsMax }),
+      ...(alpha !== undefined && { alpha }),
+      ...(together !== undefined && { together }),
+      ...(age !== undefined && { ageMs: age }),
+    };
+    let found: CertificateView = await running.call('/api/v1/parity', { method: 'POST', body });
+    if (!detach) found = await ended(running, found, output);
+    if (common.json) output.json(found);
+    else if (detach) output.print(`${found.id} runs: armature parity show ${found.id}`);
+    else shown(found, output);
+    return detach || found.verdict === 'certified' ? 0 : 1;
+  },
+});
+
+const ls = defineAction({
+  summary: 'list comparisons and their certificates, newest first',
+  async run({ common, output }) {
+    const running = await findRunning(common);
+    const all: CertificateView[] = [];
+    for (let after: string | undefined; ; ) {
+      const asked = new URLSearchParams({ limit: String(PAGE), ...(after !== undefined && { after }) });
+      const page: { data: CertificateView[]; next: string | null } = await running.call(
+        `/api/v1/parity?${asked}`,
+      );
+      all.push(...page.data);
+      if (page.next === null) break;
+      after = page.next;
+    }
+    if (common.json) output.json({ parity: all });
+    else if (all.length === 0) output.note('Nothing was compared yet.');
+    else {
+      const rows = all.map((each) => [
+        each.id,
+        each.reference,
+        each.backend,
+        standingOf(each),
+        `${each.figures.flips}/${each.figures.prompts}`,
+        each.at,
+      ]);
+      output.print(table(['id', 'reference', 'backend', 'standing', 'flips', 'at'], rows));
+    }
+  },
+});
+
+const show = defineAction({
+  summary: 'show one comparison with its figures',
+  arguments: [ID],
+  async run({ args: [id = ''], common, output }) {
+    const found = await one(await findRunning(common), id);
+    if (common.json) output.json(found);
+    else shown(found, output);
+  },
+});
+
+const stop = defineAction({
+  summary: 'stop a comparison that runs',
+  arguments: [ID],
+  async run({ args: [id = ''], common, output }) {
+    const running = await findRunning(common);
+    const path = `/api/v1/parity/${encodeURIComponent(id)}`;
+    const said: { stopped: boolean } = await running.call(path, { method: 'DELETE' });
+    if (common.json) output.json(said);
+    else output.print(said.stopped ? `${id} is stopped` : `${id} does not run`);
+  },
+});
+
+const matrix = defineAction({
+  summary: 'show how each pair of backends stands',
+  async run({ common, output }) {
+    const running = await findRunning(common);
+    const found: ParityMatrix = await running.call('/api/v1/parity/matrix');
+    if (common.json) {
+      output.json(found);
+      return;
+    }
+    if (found.backends.length === 0) {
+      output.note('Nothing was compared yet.');
+      return;
+    }
+    const cell = (reference: string, backend: string) =>
+      found.cells.find((each) => each.reference === reference && each.backend === backend)?.standing ?? '-';
+    const rows = found.backends.map((reference) => [
+      reference,
+      ...found.backends.map((backend) => cell(reference, backend)),
+    ]);
+    output.print(table(['reference', ...found.backends], rows));
+  },
+});
+
+export const command: ActionGroup = { actions: { ls, run, show, matrix, stop }, defaultAction: 'ls' };
+
+function one(running: Running, id: string): Promise<CertificateView> {
+  return running.call(`/api/v1/parity/${encodeURIComponent(id)}`);
+}
+
+async function ended(running: Running, begun: CertificateView, output: Output): Promise<CertificateView> {
+  let told = 0;
+  for (let found = begun; ; found = await one(running, begun.id)) {
+    if (found.state === 'ended') return found;
+    const { prompts, flips, floorFlips } = found.figures;
+    if (prompts !== told)
+      output.note(`${prompts} of ${found.golden.prompts} prompts, ${flips} flips (floor ${floorFlips})`);
+    told = prompts;
+    await new Promise<void>((resolve) => systemTimers.set(LOOK_MS, resolve));
+  }
+}
+
+const standingOf = ({ state, verdict, expired }: CertificateView) =>
+  state === 'running' ? 'running' : expired ? `expired: ${expired.cause}` : (verdict ?? 'undecided');
+
+function shown(found: CertificateView, output: Output): void {
+  const { figures, reference, backend } = found;
+  output.print(
+    `${standingOf(found)}: ${backend} against ${reference}${found.words ? `. ${found.words}` : ''}`,
+  );
+  const { parted, divergence, harm, samples } = figures;
+  const percent = (value: number | null) => (value === null ? '-' : `${(100 * value).toFixed(2)} %`);
+  const rows: [string, string][] = [
+    [
+      'flips',
+      `${figures.flips} of ${figures.prompts}: ${percent(figures.flipsRate)}, at most ${percent(figures.flipsAtMost)}`,
+    ],
+    ['floor', `${figures.floorFlips} of the reference against itself, ${found.together} together`],
+    ['near ties', String(figures.nearTies)],
+    [
+      'evidence',
+      `below ${percent(found.flipsMax)}: ${figures.certifies}, above half of it: ${figures.rejects}; enough: ${1 / found.alpha}`,
+    ],
+  ];
+  if (parted)
+    rows.push([
+      'parting',
+      `${percent(parted.rate)} of tokens, at most ${percent(parted.atMost)}, of ${parted.exposed}; median place ${parted.first ?? '-'}`,
+    ]);
+  if (divergence)
+    rows.push([
+      'divergence',
+      `mean ${divergence.mean.toPrecision(3)}, p99 ${divergence.p99.toPrecision(3)} nat; same first ${percent(figures.topAgreement)}`,
+    ]);
+  if (harm)
+    rows.push([
+      'harm',
+      `${harm.lost} lost, ${harm.won} won of ${harm.prompts}: p ${harm.p.toPrecision(3)}, lost at most ${percent(harm.lostAtMost)}`,
+    ]);
+  if (samples)
+    rows.push(['samples', `p ${samples.p.toPrecision(3)}, tokens alike ${percent(samples.tokensAlike)}`]);
+  for (const [cause, count] of Object.entries(figures.skipped)) rows.push([cause, String(count)]);
+  if (found.expired?.what !== undefined) rows.push(['expired', found.expired.what]);
+  if (found.event !== undefined) rows.push(['why', `armature why ${found.expired?.event ?? found.event}`]);
+  output.print(table(['', found.id], rows));
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw failed(`${file} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function shareOf(text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value < 0.5))
+    throw askedWrongly(`expected a share above 0 and below 0.5, got '${text}'`);
+  return value;
+}
+
+function durationOf(text: string): number {
+  const value = parseDuration(text);
+  if (value === undefined) throw askedWrongly(`expected a duration such as 24h or 30d, got '${text}'`);
+  return value;
+}

@@ -1,0 +1,55 @@
+import type { CertificateView, ParityMatrix, ParitySurface } from '../../api/parity.ts';
+import { inWords } from '../../events/words.ts';
+import type { Certificate } from '../../releases/parity/contracts.ts';
+import type { ParityService } from './service.ts';
+
+/** What the management API shows and does about parity. */
+export function paritySurface(service: ParityService): ParitySurface {
+  const { certificates } = service;
+  return {
+    parities({ limit, after }) {
+      const { all } = certificates;
+      const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
+      if (after !== undefined && from === 0) return undefined;
+      const data = all.slice(from, from + limit).map(viewOf);
+      return { data, next: from + limit < all.length ? data.at(-1)!.id : null };
+    },
+    parity(id) {
+      const found = certificates.get(id);
+      return found && viewOf(found);
+    },
+    parityMatrix: () => matrixOf(certificates.all),
+    startParity: async (request, actor) => viewOf(await service.start(request, actor)),
+    stopParity: (id) => service.stop(id),
+  };
+}
+
+function viewOf(certificate: Certificate): CertificateView {
+  const { reason, figures, flipsMax } = certificate;
+  const words = reason === undefined ? {} : { words: inWords(reason, { ...figures, flipsMax }) };
+  return { ...certificate, ...words } as CertificateView;
+}
+
+/** `all`: newest first. */
+function matrixOf(all: readonly Certificate[]): ParityMatrix {
+  const newest = new Map<string, Certificate>();
+  for (const each of all) {
+    const pair = `${each.reference}\n${each.backend}`;
+    if (!newest.has(pair)) newest.set(pair, each);
+  }
+  const cells = [...newest.values()].map((each): ParityMatrix['cells'][number] => ({
+    reference: each.reference,
+    backend: each.backend,
+    certificate: each.id,
+    standing: each.state === 'running' ? 'running' : each.expired ? 'expired' : (each.verdict ?? 'undecided'),
+    golden: each.golden.name,
+    flipsMax: each.flipsMax,
+    prompts: each.figures.prompts,
+    flips: each.figures.flips,
+    floorFlips: each.figures.floorFlips,
+    flipsAtMost: each.figures.flipsAtMost,
+    at: each.endedAt ?? each.at,
+  }));
+  const backends = new Set(cells.flatMap(({ reference, backend }) => [reference, backend]));
+  return { backends: [...backends].sort(), cells };
+}
