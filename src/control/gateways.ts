@@ -1,7 +1,7 @@
 import type { Fact } from '../events/contracts.ts';
 import type { Timers } from '../kernel/timers.ts';
 import type { Link } from '../links/link.ts';
-import type { ControlToGateway, GatewayToControl } from '../links/messages.ts';
+import type { ControlToGateway, GatewayToControl, Observation } from '../links/messages.ts';
 
 export type GatewayLink = Link<GatewayToControl, ControlToGateway>;
 
@@ -46,6 +46,8 @@ export class Gateways {
   readonly #timers: Timers;
   readonly #handlers: GatewayHandlers;
   readonly #peers = new Map<string, Peer>();
+  /** What a worker saw of answers; `lost` before could not be told. */
+  onObservations: ((observations: readonly Observation[], lost: number) => void) | undefined;
   #asked = 0;
   #onDeserted: (() => void) | undefined;
 
@@ -132,6 +134,9 @@ export class Gateways {
         break;
       case 'wake':
         this.#handlers.wake(message.backend, message.cause);
+        break;
+      case 'observations':
+        this.onObservations?.(message.observations, message.lost);
         break;
       case 'parting':
         this.#handlers.parting(peer, message.metrics);

@@ -5,6 +5,7 @@ import { connect } from '../links/connect.ts';
 import type { ControlToGateway, GatewayToControl, Readings, Snapshot } from '../links/messages.ts';
 import { socketPath } from '../links/socket-path.ts';
 import type { Leases } from './contracts.ts';
+import { Observations } from './drift/observations.ts';
 import { Outbox } from './facts/outbox.ts';
 import { ControlLeases } from './leases/leased.ts';
 import { Rates } from './quota/rates.ts';
@@ -30,6 +31,7 @@ export interface ControlLinkOptions {
 export interface ControlLink {
   /** Where facts go; `waiting` is the gauge `armature_facts_waiting`. */
   facts: Outbox;
+  observations: Observations;
   leases: Leases;
   rates: Rates;
   readonly up: boolean;
@@ -45,6 +47,7 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
   const soon = (run: () => void) => void setImmediate(run);
   const send = (message: GatewayToControl) => connection.send(message);
   const facts = new Outbox({ boot, send, soon, clock, timers, random });
+  const observations = new Observations(send, timers);
   const leases = new ControlLeases({ send, soon });
   const rates = new Rates({ clock, timers, link: { send, soon } });
 
@@ -74,6 +77,7 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
 
   async function leave(): Promise<void> {
     facts.flushGroups();
+    observations.flush();
     send({ type: 'parting', metrics: await callbacks.onAsk('metrics') });
     if (facts.waiting > 0) await new Promise<void>((resolve) => (facts.onEmpty = resolve));
     await connection.close();
@@ -81,6 +85,7 @@ export function openControlLink(options: ControlLinkOptions): ControlLink {
 
   return {
     facts,
+    observations,
     leases,
     rates,
     get up() {

@@ -98,6 +98,24 @@ export interface Hello {
   boot: string;
 }
 
+/** What a worker saw of one answer of a route that is watched for drift. */
+export interface Observation {
+  route: string;
+  backend: string;
+  /** The name that the engine knows the model by. */
+  model: string;
+  /** Armature's id of the request, and the caller's own where it sent one. */
+  request: string;
+  requestId?: string;
+  /** By feature; null where there should be a value and is none. An embedding is told by a few numbers. */
+  values: Record<string, number | string | number[] | null>;
+  /** Beginnings of texts, by the feature that is their language. They are not kept. */
+  texts?: Record<string, string>;
+  /** How sure the answer is, 0 to 1, and the class that it says, where it tells. */
+  score?: number;
+  class?: string;
+}
+
 export type GatewayToControl =
   | (Hello & { worker: number; holdings: Record<string, number> })
   | { type: 'facts'; boot: string; sequence: number; facts: Fact[] }
@@ -118,6 +136,8 @@ export type GatewayToControl =
   | { type: 'reply'; ask: number; data: unknown }
   /** A request, `cause`, came for a backend whose host is idle. */
   | { type: 'wake'; backend: string; cause: string }
+  /** What was seen of answers of routes that are watched for drift; so many before could not be told. */
+  | { type: 'observations'; observations: Observation[]; lost: number }
   /** The last thing a worker says that ends in good order: what it has counted. */
   | { type: 'parting'; metrics: unknown };
 

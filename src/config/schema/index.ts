@@ -148,4 +148,5 @@ export type ModelSettings = Settings['models'][string];
 export type PipelineSettings = Settings['pipelines'][string];
 export { OIP_ENGINES, OPENAI_ENGINES } from './backends.ts';
 export type { CompareSettings } from './compare.ts';
+export { DRIFT_FEATURES } from './drift.ts';
 export { release as releaseSchema } from './release.ts';

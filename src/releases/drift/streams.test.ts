@@ -31,7 +31,7 @@ const rules = { cooldownMs: HOUR_MS, freshRows: 200 };
 const quality = { labels: 1000, targetRunLength: 10_000 };
 
 /** Logistic regression on rows of features and a label, by gradient descent: a model that tells how sure it is. */
-function fit(rows: readonly number[][]): (features: readonly number[]) => number {
+function fitted(rows: readonly number[][]): (features: readonly number[]) => number {
   const weights = Array.from({ length: rows[0]!.length }, () => 0);
   const chance = (features: readonly number[]) =>
     1 / (1 + Math.exp(-features.reduce((sum, each, i) => sum + each * weights[i + 1]!, weights[0]!)));
@@ -63,7 +63,7 @@ function play(rows: readonly number[][], from: number, until: number): Told[] {
     incidents: rules,
   });
   const random = seededRandom(from + 1);
-  const model = fit(rows.slice(Math.max(0, from - 1000), from));
+  const model = fitted(rows.slice(Math.max(0, from - 1000), from));
   const told: Told[] = [];
   const hear = (notices: Notice[], row: number) => {
     for (const notice of notices) {
