@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { CASES, isAbort } from './releases/cases.ts';
@@ -6,35 +7,83 @@ import { median } from './statistics.ts';
 
 /**
  * Simulated releases through the machine that runs the live ones, in virtual time:
- * `node bench/releases.ts [--case NAME] [--runs N] [--sessions-of 1|5|20] [--seed N]`; without a case, all of them.
+ * `node bench/releases.ts [--case NAMES] [--sessions-of 1,5,20] [--runs N] [--seed N]`; without a case, all of them.
+ * With `--raw` each release is told as a line of JSON instead, and `--of FILE` makes the table of such lines: so a thousand
+ * may be run in pieces.
  */
 const { values } = parseArgs({
   options: {
-    case: { type: 'string' },
+    case: { type: 'string', default: Object.keys(CASES).join(',') },
+    'sessions-of': { type: 'string', default: '1,5,20' },
     runs: { type: 'string', default: '1000' },
-    'sessions-of': { type: 'string' },
     seed: { type: 'string', default: '1' },
+    raw: { type: 'boolean', default: false },
+    of: { type: 'string' },
   },
 });
-setFlagsFromString('--no-allocation-site-pretenuring'); // as `armature sim` does, see src/cli/sim.ts
 
-const names = values.case ? values.case.split(',') : Object.keys(CASES);
-const lengths = values['sessions-of'] ? values['sessions-of'].split(',').map(Number) : [1, 5, 20];
-console.log(
-  '| case | requests a session | releases | promoted | aborted | held to the deadline | canary requests until an abort: median, p90 | hours until promoted: median, p90 | seconds |',
-);
-console.log('| --- | --- | --- | --- | --- | --- | --- | --- | --- |');
-for (const name of names) {
-  for (const requestsOfSession of lengths) row(name, requestsOfSession);
+interface Run {
+  name: string;
+  requestsOfSession: number;
+  end: ReleaseEnd;
 }
 
-function row(name: string, requestsOfSession: number): void {
-  const begun = performance.now();
-  const settings = CASES[name]!.settings(requestsOfSession);
-  const ends: ReleaseEnd[] = [];
-  for (let run = 0; run < Number(values.runs); run++) {
-    ends.push(simulateRelease({ ...settings, seed: Number(values.seed) + run }));
+setFlagsFromString('--no-allocation-site-pretenuring'); // as `armature sim` does, see src/cli/sim.ts
+if (values.of === undefined) play();
+else
+  tabulate(
+    readFileSync(values.of, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Run),
+  );
+
+function play(): void {
+  if (!values.raw) head();
+  for (const name of values.case.split(',')) {
+    for (const requestsOfSession of values['sessions-of'].split(',').map(Number)) {
+      const settings = CASES[name]!.settings(requestsOfSession);
+      const ends: ReleaseEnd[] = [];
+      for (let seed = Number(values.seed); ends.length < Number(values.runs); seed++) {
+        const end = simulateRelease({ ...settings, seed });
+        ends.push(end);
+        if (values.raw) console.log(JSON.stringify({ name, requestsOfSession, end } satisfies Run));
+      }
+      if (!values.raw) row(name, requestsOfSession, ends);
+    }
   }
+}
+
+function tabulate(runs: Run[]): void {
+  head();
+  for (const name of Object.keys(CASES)) {
+    for (const requestsOfSession of [1, 5, 20]) {
+      const ends = runs.filter((run) => run.name === name && run.requestsOfSession === requestsOfSession);
+      if (ends.length > 0)
+        row(
+          name,
+          requestsOfSession,
+          ends.map(({ end }) => end),
+        );
+    }
+  }
+}
+
+function head(): void {
+  const columns = [
+    'case',
+    'requests a session',
+    'releases',
+    'promoted',
+    'aborted',
+    'held to the deadline',
+    'canary requests until an abort: median, p90',
+    'hours until promoted: median, p90',
+  ];
+  console.log(`| ${columns.join(' | ')} |\n|${' --- |'.repeat(columns.length)}`);
+}
+
+function row(name: string, requestsOfSession: number, ends: ReleaseEnd[]): void {
   const aborted = ends.filter(isAbort);
   const promoted = ends.filter(({ how }) => how === 'promoted');
   const held = ends.filter((end) => end.how === 'rolled-back' && !isAbort(end));
@@ -43,11 +92,10 @@ function row(name: string, requestsOfSession: number): void {
     requestsOfSession,
     ends.length,
     promoted.length,
-    `${aborted.length}${counts(aborted.map(({ reason }) => `${reason.code}${reason.figures['metric'] ? ` ${reason.figures['metric']}` : ''}`))}`,
+    `${aborted.length}${counts(aborted.map(({ reason }) => [reason.code, reason.figures['metric']].join(' ').trim()))}`,
     `${held.length}${counts(held.map(({ reason }) => String(reason.figures['for'])))}`,
     spread(aborted.map(({ canaryRequests }) => canaryRequests)),
     spread(promoted.map(({ hours }) => hours)),
-    Math.round((performance.now() - begun) / 1000),
   ];
   console.log(`| ${columns.join(' | ')} |`);
 }

@@ -1,4 +1,4 @@
-import type { ArmEvidence, Evidence } from '../contracts.ts';
+import type { Evidence } from '../contracts.ts';
 
 /** More size classes than this are no size classes. */
 const CLASSES_MAX = 256;
@@ -6,61 +6,72 @@ const BUCKET_MAX = 10_000;
 
 /**
  * Which member of evidence cannot be, or undefined where all can: a number that is none, is below zero, or is more than
- * what it is a part of. JSON turns NaN and infinity into null, which is no number either.
+ * what it is a part of. JSON turns NaN and infinity into null, which is no number either. It has been through files and
+ * sockets, so that any member may be missing.
  */
 export function brokenMember(evidence: Evidence): string | undefined {
-  if (!isShare(evidence.share)) return 'share';
+  if (!(isAmount(evidence.share) && evidence.share <= 1)) return 'share';
   if (!isAmount(evidence.fromMs) || !isAmount(evidence.toMs)) return 'toMs';
   for (const arm of ['canary', 'baseline', 'stable'] as const) {
-    const member = brokenArm(evidence.arms[arm]);
+    const member = brokenArm(evidence.arms?.[arm]);
     if (member) return `arms.${arm}.${member}`;
   }
-  if (
-    !evidence.firsts.every(([session, arm, marks]) => isHash(session) && isOf(arm, 1) && isOf(marks, 255))
-  ) {
-    return 'firsts';
-  }
-  if (!evidence.marks.every(([session, arm, marks]) => isHash(session) && isOf(arm, 2) && isOf(marks, 255))) {
-    return 'marks';
-  }
+  if (!areSessions(evidence.firsts, 1)) return 'firsts';
+  if (!areSessions(evidence.marks, 2)) return 'marks';
   if (!isAmount(evidence.firstsBelow) || !isAmount(evidence.marksBelow)) return 'firstsBelow';
-  const beyond = ({ difference }: { difference: number }) =>
-    !Number.isFinite(difference) || Math.abs(difference) > 1;
-  if (evidence.pairs.some((pair) => beyond(pair) || !isHash(pair.session))) return 'pairs';
-  return Object.values(evidence.skipped).every(isCount) ? undefined : 'skipped';
+  if (!isListOf(evidence.pairs, isPair)) return 'pairs';
+  return isRecord(evidence.skipped) && Object.values(evidence.skipped).every(isCount) ? undefined : 'skipped';
 }
 
-function brokenArm(arm: ArmEvidence): string | undefined {
-  for (const member of ['requests', 'failed', 'tokensIn', 'tokensOut'] as const) {
-    if (!isCount(arm[member])) return member;
-  }
-  if (arm.failed > arm.requests) return 'failed';
-  if (!isAmount(arm.cost)) return 'cost';
-  const classes = Object.values(arm.times);
-  if (classes.length > CLASSES_MAX || !classes.every((buckets) => buckets.every(isBucket))) return 'times';
-  return arm.costs.every(isBucket) ? undefined : 'costs';
+function brokenArm(arm: unknown): string | undefined {
+  if (!isRecord(arm)) return 'requests';
+  const { requests, failed, tokensIn, tokensOut, cost, times, costs } = arm;
+  if (!isCount(requests)) return 'requests';
+  if (!isCount(failed) || failed > requests) return 'failed';
+  if (!isCount(tokensIn)) return 'tokensIn';
+  if (!isCount(tokensOut)) return 'tokensOut';
+  if (!isAmount(cost)) return 'cost';
+  if (!isRecord(times) || Object.keys(times).length > CLASSES_MAX) return 'times';
+  if (!Object.values(times).every((buckets) => isListOf(buckets, isBucket))) return 'times';
+  return isListOf(costs, isBucket) ? undefined : 'costs';
 }
 
-function isBucket([bucket, count]: [number, number]): boolean {
+function isBucket(value: unknown): boolean {
+  if (!Array.isArray(value)) return false;
+  const [bucket, count] = value;
   return Number.isInteger(bucket) && Math.abs(bucket) <= BUCKET_MAX && isCount(count);
 }
 
-function isShare(value: number): boolean {
-  return isAmount(value) && value <= 1;
+function areSessions(told: unknown, armMax: number): boolean {
+  return isListOf(told, (value) => {
+    if (!Array.isArray(value)) return false;
+    const [session, arm, marks] = value;
+    return isHash(session) && isCount(arm) && arm <= armMax && isCount(marks) && marks <= 255;
+  });
 }
 
-function isAmount(value: number): boolean {
-  return Number.isFinite(value) && value >= 0;
+function isPair(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const { session, difference } = value;
+  return isHash(session) && Number.isFinite(difference) && Math.abs(difference as number) <= 1;
 }
 
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
+function isListOf(value: unknown, is: (value: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(is);
 }
 
-function isHash(value: number): boolean {
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isAmount(value: unknown): value is number {
+  return Number.isFinite(value) && (value as number) >= 0;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isHash(value: unknown): boolean {
   return isCount(value) && value < 2 ** 32;
-}
-
-function isOf(value: number, most: number): boolean {
-  return isCount(value) && value <= most;
 }

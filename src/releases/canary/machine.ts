@@ -76,12 +76,13 @@ export class CanaryMachine {
   gate(name: string, passed: boolean, event: string): void {
     assert(this.#standing.gates[name] !== undefined, `${name} is a gate of the plan`);
     this.#standing.gates[name] = passed ? 'passed' : 'failed';
-    this.#standing.gateEvents.push(event);
+    if (!this.#standing.gateEvents.includes(event)) this.#standing.gateEvents.push(event);
   }
 
   /**
    * What is to be done now. One that changes anything is given again at each call until `done` says that it was carried out,
-   * or another takes its place (a rollback does). `hold` is told when its reason changes, and asks for nothing. To be
+   * or another takes its place (a rollback does). `hold` is told when its reason changes,
+   * unless it is the plan itself that makes it wait, and asks for nothing. To be
    * called after evidence, and every second or so.
    */
   advance(nowMs: number): Action[] {
@@ -95,6 +96,7 @@ export class CanaryMachine {
     }
     const { held } = standing;
     const { code } = action.reason;
+    if (code === 'release-step-unripe') return []; // as planned: the report says it
     if (held && (held.code === code || nowMs - held.atMs < HOLD_EVERY_MS)) return [];
     standing.held = { code, atMs: nowMs };
     return [action];
