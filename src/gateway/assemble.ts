@@ -9,16 +9,21 @@ import { type GaugeReadings, type WorkerMetrics, workerMetrics } from '../teleme
 import { Answers } from './answers/index.ts';
 import { BufferBudget } from './buffer-budget.ts';
 import type { FactSink, Leases, OpenTransport, StatefulEndpoints } from './contracts.ts';
+import { Drifts } from './drift/index.ts';
+import type { ObservationSink } from './drift/route-drift.ts';
 import { EndpointWatch } from './endpoint-watch.ts';
 import { Path } from './path.ts';
 import { Preparing } from './preparing/index.ts';
 import { Quotas } from './quota/quotas.ts';
 import { Rates } from './quota/rates.ts';
+import { EvidenceGatherer } from './release/evidence.ts';
 import { Sequences } from './sequences.ts';
 import { ShadowCopies } from './shadow/index.ts';
 import { World } from './state/world.ts';
 
 export interface GatewayParts {
+  /** Which of the workers it is. Default: 0. */
+  worker?: number;
   clock: Clock;
   random: Random;
   timers: Timers;
@@ -26,6 +31,8 @@ export interface GatewayParts {
   /** Absent where there is no control to share them with. */
   rates?: Rates;
   facts: FactSink;
+  /** Where what is seen of answers goes; absent where nobody watches for drift. */
+  observations?: ObservationSink;
   openTransport: OpenTransport;
   registry: Registry;
   /** What the gauges show, read at each collection; absent where nobody looks at them. */
@@ -44,6 +51,7 @@ export interface Gateway {
   path: Path;
   buffers: BufferBudget;
   metrics: WorkerMetrics;
+  evidence: EvidenceGatherer;
 }
 
 const NOTHING_TO_SHOW: GaugeReadings = {
@@ -59,9 +67,13 @@ export function assembleGateway(parts: GatewayParts): Gateway {
   const { clock, random, timers, leases, facts, openTransport } = parts;
   const rates = parts.rates ?? new Rates({ clock, timers });
   const quotas = new Quotas({ leases, rates, clock, timers });
-  const world = new World({ clock, random, timers, leases, quotas, openTransport });
   const buffers = new BufferBudget();
+  const { observations } = parts;
+  const drifts = observations && new Drifts({ clock, buffers, observations });
+  const world = new World({ clock, random, timers, leases, quotas, openTransport, drifts });
   const metrics = workerMetrics(parts.registry, parts.gauges ?? (() => NOTHING_TO_SHOW));
+  const evidence = new EvidenceGatherer({ clock, timers, facts, world, worker: parts.worker ?? 0 });
+  world.onSwapped.push(() => evidence.swapped());
   const watch = new EndpointWatch({ clock, random, facts, world });
   const path = new Path({
     clock,
@@ -70,6 +82,7 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     world,
     metrics,
     facts,
+    evidence,
     buffers,
     sequences: new Sequences(),
     answers: new Answers({ clock, random, world, metrics, buffers }),
@@ -83,7 +96,7 @@ export function assembleGateway(parts: GatewayParts): Gateway {
       buffers,
       watch,
       comparer: new AnswerComparison(random),
-      pairs: undefined,
+      pairs: evidence,
     }),
     watch,
     preparing: parts.tokenizers && new Preparing(parts.tokenizers),
@@ -93,5 +106,5 @@ export function assembleGateway(parts: GatewayParts): Gateway {
     version: parts.version,
   });
   parts.stateful?.start(path);
-  return { world, path, buffers, metrics };
+  return { world, path, buffers, metrics, evidence };
 }

@@ -4,6 +4,7 @@ import type { Caller, HeaderList } from './contracts.ts';
 import type { Cost } from './cost.ts';
 import { Exchange } from './exchange.ts';
 import type { Path } from './path.ts';
+import { adoptFate, armOfCarrier } from './release/arms.ts';
 
 /** Headers that each caller of a shared answer gets anew. */
 const OWN_HEADERS = /^(?:x-request-id|x-armature-(?:id|route|degraded)|x-ratelimit-.*)$/;
@@ -67,6 +68,7 @@ export function openCarrier(
   x.call = call;
   x.route = first.route;
   x.session = first.session;
+  x.armed = armOfCarrier(first);
   x.askedTier = first.askedTier;
   x.traceparent = first.traceparent;
   x.cost = cost;
@@ -102,6 +104,7 @@ export function tell(path: Path, carrier: Exchange, member: Exchange, joinedAt: 
   member.attempts = carrier.attempts;
   member.upstreamMs += path.deps.clock.mono() - joinedAt;
   member.shedFor = carrier.shedFor;
+  if (member.armed) adoptFate(member.armed, carrier.armed);
   const laterBy = carrier.startedAt - member.startedAt;
   for (const step of carrier.steps) member.steps.push({ ...step, at: Math.max(0, step.at + laterBy) });
   member.steps.sort((a, b) => a.at - b.at);

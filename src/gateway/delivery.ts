@@ -11,6 +11,7 @@ import { tellHold } from './ladder.ts';
 import { STREAM_TYPE } from './own-answers.ts';
 import type { Path } from './path.ts';
 import { recover } from './recover.ts';
+import { noteFailedAttempt } from './release/judge.ts';
 
 /** Weight of a new answer in the mean length of a route's answers, once there are as many: long ones are rare, and move it. */
 const USUAL_WEIGHT = 0.02;
@@ -139,6 +140,7 @@ export class Delivery implements AttemptHost {
     const x = this.#x;
     this.attempt.giveUp(failure);
     this.#suspect(failure);
+    if (x.armed) noteFailedAttempt(x, failure);
     this.#path.step(x, 'attempt', failure.code, { backend: x.backend!.name, committed: true });
     breakOff(this.#path, x, { ...failure.failure, phase: 'committed' }, told);
   }

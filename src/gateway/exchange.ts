@@ -13,6 +13,7 @@ import type { Attempt } from './dispatch/attempt.ts';
 import type { Hedge } from './dispatch/hedge.ts';
 import type { Reservation } from './quota/reservation.ts';
 import type { SessionMove } from './record/session-moves.ts';
+import type { Armed } from './release/arms.ts';
 import type { Endpoint } from './state/endpoint.ts';
 import type { Backend, Route, Target } from './state/world.ts';
 import type { Tiering } from './tiers.ts';
@@ -58,6 +59,8 @@ export class Exchange implements Bagged {
   /** The tier that it or its tenant asks for, where its route has tiers. */
   askedTier: string | undefined;
   tiering: Tiering | undefined;
+  /** The arm that it belongs to, where its route is under release. */
+  armed: Armed | undefined;
   /** A target stands in for the one that its session belongs to. */
   stoodIn = false;
   /** What beginnings of its prompt are known by, once it was asked for. */

@@ -44,6 +44,8 @@ import { plan } from './plan.ts';
 import type { Preparing } from './preparing/index.ts';
 import { addQuotaHeaders, reserveQuota } from './quota/reserve.ts';
 import { isShed, outcomeOf, Settler } from './record/settle.ts';
+import { assignArm, chooseArm } from './release/arms.ts';
+import type { EvidenceGatherer } from './release/evidence.ts';
 import type { Sequences } from './sequences.ts';
 import type { ShadowCopies } from './shadow/index.ts';
 import type { Endpoint } from './state/endpoint.ts';
@@ -58,6 +60,7 @@ export interface PathDeps {
   world: World;
   metrics: WorkerMetrics;
   facts: FactSink;
+  evidence: EvidenceGatherer;
   buffers: BufferBudget;
   sequences: Sequences;
   answers: Answers;
@@ -173,6 +176,7 @@ export class Path {
       x.cost = { tokensIn: 0, tokensOut: 0 };
     } else x.cost = reckonCost(call, x.caller.body.length, route.usualOut.value);
     x.targets = route.targets[call.protocol];
+    if (route.release !== undefined) assignArm(this, x, route.release);
     if (world.routes.get(route.name) === route) x.lookedUpIn = world.snapshot;
     if (x.targets.length === 0 && !route.pipeline) {
       this.refuse(x, wrongProtocol(call));
@@ -203,6 +207,7 @@ export class Path {
   /** Chooses where it goes now. `again`: an endpoint that was tried may be tried on a fresh connection. */
   plan(x: Exchange, again: boolean): void {
     this.#lookUp(x);
+    if (x.armed !== undefined) chooseArm(this, x);
     if (x.route!.tiers !== undefined) chooseTier(this, x);
     if (this.deps.world.idleHosts > 0 && x.targets.length > 1 && x.attempts === 0) wakeByShare(this, x);
     const found = plan(x, this.deps, this.deps.clock.mono(), again);

@@ -8,6 +8,7 @@ import { KeptRandom } from './kept-random.ts';
 import { descend, isAtTargets, isPinned, isSequence } from './ladder.ts';
 import { noteDecision } from './note-decision.ts';
 import type { Path } from './path.ts';
+import { noteFailedAttempt } from './release/judge.ts';
 import { nextTier, widen } from './tiers.ts';
 
 /**
@@ -32,6 +33,7 @@ export function recover(path: Path, x: Exchange, attempt: Attempt, failed: Attem
     answerKept(path, x, failed.kept);
     return;
   }
+  if (x.armed) noteFailedAttempt(x, failed);
   if (x.hedge?.outlives(attempt, failed)) return;
   widen(path, x);
   if (clock.mono() >= x.deadlineAt || isSequence(x)) {

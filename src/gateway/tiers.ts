@@ -4,9 +4,10 @@ import type { Exchange } from './exchange.ts';
 import { isAtTargets } from './ladder.ts';
 import { noteDecision } from './note-decision.ts';
 import type { Path } from './path.ts';
+import { armTargets } from './release/arms.ts';
+import { sessionPlace } from './session-place.ts';
 import { isRoomFor } from './state/room.ts';
-import type { SessionPlace } from './state/session-places.ts';
-import type { Backend, Target, World } from './state/world.ts';
+import type { Backend, Target } from './state/world.ts';
 
 /** What is known of a request's way through the tiers of its route. */
 export interface Tiering {
@@ -83,9 +84,11 @@ export function nextTier(path: Path, x: Exchange): boolean {
   return true;
 }
 
-/** All of its route's targets again, for a request whose attempt failed: what can be tried next may stand in another tier. */
+/** All of its route's targets again, for a request whose attempt failed: what can be tried next may be of another tier or arm. */
 export function widen(path: Path, x: Exchange): void {
-  if (x.tiering && isAtTargets(x) && x.only === undefined) x.targets = fitTargets(path, x, x.tiering);
+  if (!isAtTargets(x) || x.only !== undefined) return;
+  if (x.tiering) x.targets = fitTargets(path, x, x.tiering);
+  else if (x.armed) x.targets = armTargets(path, x);
 }
 
 function tieringOf(x: Exchange): Tiering {
@@ -107,8 +110,10 @@ function tieringOf(x: Exchange): Tiering {
   return x.tiering;
 }
 
-/** The targets of its route, whatever their tier, as the present snapshot has them; those left out that it cannot be put for. */
-function fitTargets({ deps: { world } }: Path, x: Exchange, { unfit }: Tiering): readonly Target[] {
+/** The targets of its route, or of its arm, whatever their tier, as the present snapshot has them; those left out that it cannot be put for. */
+function fitTargets(path: Path, x: Exchange, { unfit }: Tiering): readonly Target[] {
+  if (x.armed) return armTargets(path, x);
+  const { world } = path.deps;
   const all = x.route!.targets[x.call!.protocol];
   const targets = world.snapshot === x.snapshot ? all : world.present(all);
   return unfit.length === 0 ? targets : targets.filter(({ name }) => !unfit.includes(name));
@@ -199,13 +204,4 @@ function wakeHome(path: Path, x: Exchange, targets: readonly Target[], home: str
     if (tierOf(target) === home && target.backend.host?.state === 'idle')
       world.wakeHost(target.backend, x.id);
   }
-}
-
-/** Where its session was answered last: as it was kept with its turns, else as this worker remembers it. */
-export function sessionPlace(world: World, x: Exchange): SessionPlace | undefined {
-  const place = x.placeKey === undefined ? undefined : world.sessionPlaces.of(x.placeKey);
-  const { last } = x;
-  if (!last || place?.backend === last.backend) return place;
-  const tier = world.backends.get(last.backend)?.settings.tier;
-  return { backend: last.backend, model: last.model, stoodIn: false, home: tier, tier };
 }

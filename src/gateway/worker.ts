@@ -14,6 +14,7 @@ import { type ControlLink, openControlLink } from './control-link.ts';
 import { Listener } from './listener/index.ts';
 import type { Path } from './path.ts';
 import { isReady } from './readiness.ts';
+import type { EvidenceGatherer } from './release/evidence.ts';
 import type { World } from './state/world.ts';
 import { openHttp1 } from './transport/http1/index.ts';
 
@@ -46,6 +47,7 @@ export class Worker {
   readonly #world: World;
   readonly #path: Path;
   readonly #buffers: BufferBudget;
+  readonly #evidence: EvidenceGatherer;
   readonly #registry = new Registry();
   #listener: Listener | undefined;
   #unready = false;
@@ -69,14 +71,16 @@ export class Worker {
         onFault: (fault) => options.log.warn({ err: fault }, 'the link with control broke'),
       },
     });
-    const { leases, rates, facts } = this.#link;
-    const { world, path, buffers, metrics } = assembleGateway({
+    const { leases, rates, facts, observations } = this.#link;
+    const { world, path, buffers, metrics, evidence } = assembleGateway({
+      worker: options.worker,
       clock,
       random,
       timers,
       leases,
       rates,
       facts,
+      observations,
       openTransport: openHttp1,
       registry: this.#registry,
       gauges: () => this.#gauges(),
@@ -86,6 +90,7 @@ export class Worker {
     });
     world.onWake = (backend, cause) => this.#link.wake(backend, cause);
     this.#world = world;
+    this.#evidence = evidence;
     this.#path = path;
     this.#buffers = buffers;
     this.#stopLoopSampling = sampleLoop(clock, timers, (seconds) =>
@@ -118,6 +123,7 @@ export class Worker {
     this.#world.close();
     this.#options.preprocessing.close();
     this.#stopLoopSampling?.();
+    this.#evidence.flush();
     const left = await this.#link.close(2_000);
     if (left > 0) log.warn({ facts: left }, 'facts could not be stored');
   }

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { settingsSchema } from '../../src/config/schema/index.ts';
-import type { Fact, LedgerEvent, RequestRecord } from '../../src/events/contracts.ts';
+import type { Evidence, Fact, LedgerEvent, RequestRecord } from '../../src/events/contracts.ts';
 import { assembleGateway, type GatewayParts } from '../../src/gateway/assemble.ts';
 import type { BufferBudget } from '../../src/gateway/buffer-budget.ts';
 import type {
@@ -15,9 +15,11 @@ import type {
 } from '../../src/gateway/contracts.ts';
 import { soleLeases } from '../../src/gateway/leases/sole.ts';
 import type { Path } from '../../src/gateway/path.ts';
+import type { EvidenceGatherer } from '../../src/gateway/release/evidence.ts';
 import type { World } from '../../src/gateway/state/world.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import { VirtualTime } from '../../src/kernel/virtual-time.ts';
+import type { Snapshot } from '../../src/links/messages.ts';
 
 /** A gateway worker without processes, sockets or a real clock: the path itself, whole, in virtual time. */
 
@@ -225,6 +227,7 @@ export class VirtualGateway {
   readonly buffers: BufferBudget;
   readonly world: World;
   readonly path: Path;
+  readonly gatherer: EvidenceGatherer;
   /** By origin; may be changed at any time. */
   readonly engines = new Map<string, Engine>();
   readonly served: Served[] = [];
@@ -245,7 +248,7 @@ export class VirtualGateway {
       waiting: 0,
     };
     const { time, leases, registry } = this;
-    const { world, path, buffers } = assembleGateway({
+    const { world, path, buffers, evidence } = assembleGateway({
       clock: time,
       random,
       timers: time,
@@ -265,11 +268,12 @@ export class VirtualGateway {
     this.world = world;
     this.path = path;
     this.buffers = buffers;
+    this.gatherer = evidence;
     this.load(config);
   }
 
-  /** `hosted`: where hosts of ours serve, by backend. */
-  load(config: unknown, hosted: Record<string, string[]> = {}): void {
+  /** `hosted`: where hosts of ours serve, by backend. `releases`: those under way, by route. */
+  load(config: unknown, hosted: Record<string, string[]> = {}, releases?: Snapshot['releases']): void {
     const settings = settingsSchema.parse(config);
     const endpoints = Object.fromEntries(
       Object.entries(settings.backends).map(([name, backend]) => [
@@ -280,7 +284,9 @@ export class VirtualGateway {
     const keys = Object.entries(settings.tenants ?? {}).flatMap(([tenant, { keys }]) =>
       keys.map(({ hash }) => ({ id: hash, tenant, hash })),
     );
-    this.world.swap({ number: ++this.#number, event: `ev_${this.#number}`, settings, keys, endpoints });
+    const number = ++this.#number;
+    const snapshot: Snapshot = { number, event: `ev_${number}`, settings, keys, endpoints };
+    this.world.swap(releases ? { ...snapshot, releases } : snapshot);
   }
 
   send(method: string, target: string, body: unknown, headers?: Record<string, string>): VirtualCaller {
@@ -303,6 +309,11 @@ export class VirtualGateway {
     return this.facts.flatMap((fact) =>
       fact.kind === 'event' && (type === undefined || fact.event.type === type) ? [fact.event] : [],
     );
+  }
+
+  /** What was told of routes under release. */
+  get evidence(): Evidence[] {
+    return this.facts.flatMap((fact) => (fact.kind === 'evidence' ? [fact.evidence] : []));
   }
 
   /** What is still taken, when nothing should be. */

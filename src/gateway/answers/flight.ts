@@ -4,6 +4,7 @@ import type { Exchange } from '../exchange.ts';
 import { countRung } from '../ladder.ts';
 import type { Path } from '../path.ts';
 import { isShed } from '../record/settle.ts';
+import { armKey } from '../release/arms.ts';
 
 /** So many bytes of an answer are kept for members that come later, or read more slowly than others. */
 const REPLAY_BYTES_MAX = 1024 * 1024;
@@ -19,7 +20,7 @@ export class Flights {
   /** The request gets the answer of one that is in the air, or `start` sends one that others may join. */
   join(path: Path, x: Exchange, start: Start): void {
     const { hash, framing } = x.key!;
-    const key = `${hash}|${framing}`;
+    const key = `${hash}|${framing}|${armKey(x)}`;
     const known = this.#open.get(key);
     if (known?.takes) {
       path.deps.metrics.joined.of(x.route!.name, 'single-flight').add();

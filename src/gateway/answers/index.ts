@@ -11,6 +11,7 @@ import type { Exchange } from '../exchange.ts';
 import { countRung } from '../ladder.ts';
 import { STREAM_TYPE } from '../own-answers.ts';
 import type { Path } from '../path.ts';
+import { chooseArm } from '../release/arms.ts';
 import type { Backend, World } from '../state/world.ts';
 import { targetInput } from '../target-choice.ts';
 import { chooseTier } from '../tiers.ts';
@@ -39,7 +40,7 @@ export class Answers {
 
   constructor(deps: AnswersDeps) {
     this.#deps = deps;
-    deps.world.onSwapped = () => this.#swapped();
+    deps.world.onSwapped.push(() => this.#swapped());
   }
 
   /** Kept answers, and the bytes that they take. */
@@ -111,6 +112,7 @@ export class Answers {
   #hit(path: Path, x: Exchange, ageMsMax: number): boolean {
     const { clock, random, world } = this.#deps;
     const now = clock.mono();
+    if (x.armed !== undefined) chooseArm(path, x);
     if (x.route!.tiers) chooseTier(path, x);
     const { targets } = x;
     let target = targets[0]!;

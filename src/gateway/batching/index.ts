@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { TimerHandle } from '../../kernel/timers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Path } from '../path.ts';
+import { armKey } from '../release/arms.ts';
 import type { Part } from './contracts.ts';
 import { embeddingsPart } from './embeddings.ts';
 import { JoinedCall, type Member } from './joined-call.ts';
@@ -71,7 +72,7 @@ export function groupKey(x: Exchange, key: string, acrossTenants: boolean): stri
   const version = x.call!.protocol === 'oip' ? x.call!.version : undefined;
   const tenant = acrossTenants ? null : x.tenant;
   const beta = x.caller.header('openai-beta') ?? null;
-  return `${JSON.stringify([tenant, x.route!.name, version ?? null, beta])}\n${key}`;
+  return `${JSON.stringify([tenant, x.route!.name, version ?? null, beta, armKey(x)])}\n${key}`;
 }
 
 interface GroupHooks {

@@ -85,6 +85,7 @@ function keep(x: Exchange, made: FittedBody): void {
 function unfit(path: Path, x: Exchange, { name }: Backend, failure: Failure): void {
   x.failure ??= failure; // what it met before says more
   x.tiering?.unfit.push(name);
+  if (x.armed) x.armed.unfit = [...x.armed.unfit, name];
   widen(path, x);
   x.targets = x.targets.filter((target) => target.name !== name);
   if (x.targets.length > 0) path.plan(x, false);

@@ -19,6 +19,7 @@ function sendNow(path: Path, x: Exchange, backend: Backend, endpoint: Endpoint, 
   const attempt = prepare(path, x, backend, endpoint, fresh);
   x.backend = backend;
   x.attempt = attempt;
+  if (x.route!.drift !== undefined && x.tried.length === 1) x.route!.drift.listen(x);
   if (x.route!.settings.hedge !== undefined) armHedge(path, x, attempt);
   path.watchTime(x);
   attempt.start();

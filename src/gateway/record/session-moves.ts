@@ -4,9 +4,9 @@ import type { Random } from '../../kernel/random.ts';
 import type { Timers } from '../../kernel/timers.ts';
 import type { FactSink } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
+import { sessionPlace } from '../session-place.ts';
 import type { SessionPlace } from '../state/session-places.ts';
 import type { World } from '../state/world.ts';
-import { sessionPlace } from '../tiers.ts';
 
 /** A session was answered by another backend than before, or in another tier. */
 export interface SessionMove {
@@ -57,7 +57,7 @@ export class SessionMoves {
       world.sessionPlaces.put(x.placeKey, {
         backend: x.backend!.name,
         model: x.backend!.model,
-        stoodIn: x.stoodIn,
+        stoodIn: x.stoodIn || x.armed?.standsIn === true,
         home: x.tiering?.home ?? before?.home,
         tier: x.backend!.settings.tier,
       });
@@ -116,7 +116,8 @@ function moveFrom(before: SessionPlace, world: World, x: Exchange, now: number):
   const otherTier = x.route!.tiers !== undefined && before.tier !== toTier;
   if (before.backend === to.name && before.model === to.model) return undefined;
   // Where nothing keeps sessions together each request goes where it happens to.
-  if (!otherTier && !x.stateful && x.route!.settings.affinity !== 'session') return undefined;
+  if (!otherTier && !x.stateful && x.route!.settings.affinity !== 'session' && !isOfRelease(before, x))
+    return undefined;
   const byTier = otherTier && x.degraded === undefined && x.tiering !== undefined;
   return {
     from: before.backend,
@@ -128,6 +129,12 @@ function moveFrom(before: SessionPlace, world: World, x: Exchange, now: number):
     reason: byTier ? whyTier(before, x) : whyMoved(before, world, x, now),
     ...(byTier ? { setting: x.tiering!.setting } : {}),
   };
+}
+
+/** To the canary or away from it: told whatever keeps sessions together on this route. */
+function isOfRelease(before: SessionPlace, { armed, backend }: Exchange): boolean {
+  const canary = armed?.release.arms.canary;
+  return canary !== undefined && (before.backend === canary || backend!.name === canary);
 }
 
 function whyTier({ home, tier }: SessionPlace, { tiering, backend }: Exchange): string {
@@ -142,6 +149,7 @@ function whyMoved(before: SessionPlace, world: World, x: Exchange, now: number):
   if (before.backend === x.backend!.name) return 'model-changed';
   const target = settings.targets.find(({ backend }) => backend === before.backend);
   const present = world.backends.get(before.backend);
+  if (x.route!.takenBack === before.backend) return 'release-taken-back';
   if (!target || !present)
     return [...world.routes.values()].some(
       (route) =>
@@ -152,5 +160,7 @@ function whyMoved(before: SessionPlace, world: World, x: Exchange, now: number):
   if (target.weight === 0) return 'weight-zero';
   if (present.endpoints.every((endpoint) => endpoint.waitMs(now) > 0)) return 'endpoints-unwell';
   if (x.tried.some((endpoint) => endpoint.backend === before.backend)) return 'attempt-failed';
+  if (x.armed?.standsIn) return 'arm-stands-in';
+  if (x.armed?.arm === 'canary') return 'release-share';
   return settings.affinity === 'session' ? 'weights' : 'no-affinity';
 }

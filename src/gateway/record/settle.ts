@@ -5,6 +5,7 @@ import type { WorkerMetrics } from '../../telemetry/metrics.ts';
 import type { FactSink } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
 import { tokensUsed } from '../quota/charge.ts';
+import type { EvidenceGatherer } from '../release/evidence.ts';
 import { SessionMoves, type SessionMovesDeps } from './session-moves.ts';
 
 /** How a request that ended in this failure is counted. */
@@ -64,12 +65,14 @@ export class Settler {
   readonly #metrics: WorkerMetrics;
   readonly #facts: FactSink;
   readonly #moves: SessionMoves;
+  readonly #evidence: EvidenceGatherer;
   readonly #counters = new Map<string, RouteCounters>();
 
-  constructor(deps: SessionMovesDeps & { metrics: WorkerMetrics }) {
+  constructor(deps: SessionMovesDeps & { metrics: WorkerMetrics; evidence: EvidenceGatherer }) {
     this.#metrics = deps.metrics;
     this.#facts = deps.facts;
     this.#moves = new SessionMoves(deps);
+    this.#evidence = deps.evidence;
   }
 
   settle(x: Exchange, now: number): void {
@@ -82,6 +85,7 @@ export class Settler {
     if (x.tokensOut) counters.tokensOut.add(x.tokensOut);
     if (x.backend?.settings.price) counters.cost(costOf(x, x.backend.settings.price));
     if (x.placeKey !== undefined || x.last !== undefined) this.#moves.settled(x);
+    if (x.armed !== undefined) this.#evidence.gather(x, now);
     if (x.charged === 'stage') return; // its pipeline counts as the request, and has the record
     counters.ended(outcome);
     counters.seconds.observe(durationMs / 1000);

@@ -9,9 +9,14 @@ interface Weighted {
  */
 export class TargetAges {
   #known: Map<string, { share: number; since: number }> | undefined;
+  /** What was taken back last, until it is given more again. */
+  takenBack: string | undefined;
 
-  /** To be called with the targets of each snapshot, whose numbers grow. */
-  observe(targets: readonly Weighted[], snapshot: number): void {
+  /**
+   * To be called with the targets of each snapshot, whose numbers grow. `takenBack`: what a rollback has just taken sessions
+   * from; it is no later than the rest, so that they go back also where it had a weight before.
+   */
+  observe(targets: readonly Weighted[], snapshot: number, takenBack?: string): void {
     const total = targets.reduce((sum, { weight }) => sum + weight, 0);
     const before = this.#known;
     const now = new Map<string, { share: number; since: number; rose: number }>();
@@ -28,7 +33,16 @@ export class TargetAges {
       // Later than those that it was level with, and still before whatever came with the next snapshot.
       each.since = Math.floor(each.since) + snapshot / (snapshot + 1);
     }
+    this.#takeBack(now, takenBack);
     this.#known = now;
+  }
+
+  #takeBack(now: Map<string, { since: number; rose: number }>, name: string | undefined): void {
+    const before = this.takenBack === undefined ? undefined : now.get(this.takenBack);
+    if (before && before.rose > 1e-9) this.takenBack = undefined;
+    this.takenBack = name ?? this.takenBack;
+    const taken = name === undefined ? undefined : now.get(name);
+    if (taken) taken.since = Math.min(...[...now.values()].map(({ since }) => since));
   }
 
   /** Grows with how late it came; only comparing has a meaning. */

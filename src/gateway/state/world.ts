@@ -1,12 +1,5 @@
-import type { Dialect } from '../../backends/contracts.ts';
 import { dialectOf } from '../../backends/register.ts';
-import type {
-  BackendSettings,
-  CompareSettings,
-  PipelineSettings,
-  RouteSettings,
-  TenantSettings,
-} from '../../config/schema/index.ts';
+import type { BackendSettings, TenantSettings } from '../../config/schema/index.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { priorities } from '../../kernel/priorities.ts';
 import type { Random } from '../../kernel/random.ts';
@@ -18,15 +11,18 @@ import { LadderHold } from '../../policies/ladder-hold/index.ts';
 import { Holders } from '../../policies/prefix-affinity/holders.ts';
 import { floorsOf } from '../../policies/priority-floors/index.ts';
 import { RetryBudget } from '../../policies/retry-budget/index.ts';
-import { type AnswerRules, answerRules } from '../answers/rules.ts';
+import { answerRules } from '../answers/rules.ts';
 import type { Leases, OpenTransport } from '../contracts.ts';
-import { type PrepareRules, prepareRules } from '../preparing/rules.ts';
+import type { Drifts } from '../drift/index.ts';
+import { prepareRules } from '../preparing/rules.ts';
 import type { Quotas } from '../quota/quotas.ts';
+import { releaseOf, takenBack } from '../release/route-release.ts';
 import { Endpoint, endpointKey } from './endpoint.ts';
 import { HostState } from './host-state.ts';
 import { KeyRing } from './key-ring.ts';
 import { pipelineRoute } from './pipeline-route.ts';
 import { isRoomFor } from './room.ts';
+import type { Backend, Route, Target } from './route.ts';
 import { type RouteTiers, tiersOf } from './route-tiers.ts';
 import { SessionPlaces } from './session-places.ts';
 import { TargetAges } from './target-ages.ts';
@@ -35,73 +31,7 @@ import { UsualTimes } from './usual-times.ts';
 import { WaitingLine, type Yielder } from './waiting-line.ts';
 import { authHeaders, readTls } from './way-to-backend.ts';
 
-/** One backend as a snapshot has it. */
-export interface Backend {
-  name: string;
-  settings: BackendSettings;
-  dialect: Dialect;
-  /** The name that the engine knows the model by. */
-  model: string;
-  endpoints: Endpoint[];
-  /** Names and values that every request to it carries. */
-  authHeaders: readonly string[];
-  line: WaitingLine;
-  /** Of a backend that is served by a host of ours; shared by all snapshots. */
-  host: HostState | undefined;
-}
-
-export interface Target {
-  name: string;
-  weight: number;
-  /** Grows with how late it came among the targets of its route; see TargetAges. */
-  since?: number;
-  backend: Backend;
-}
-
-export interface Shadow {
-  backend: Backend;
-  /** How many of a hundred requests are copied. */
-  percent: number;
-  /** How its answers are compared with those of callers; undefined where they are thrown away. */
-  compare?: CompareSettings | undefined;
-  /** The release that the copies are made for. */
-  release?: string | undefined;
-}
-
-export interface Route {
-  name: string;
-  /** Where it is a pipeline: it has no targets, its stages' routes do. */
-  pipeline: PipelineSettings | undefined;
-  settings: RouteSettings;
-  /** Targets of weight above 0 that speak each protocol. */
-  targets: Record<Dialect['protocol'], Target[]>;
-  /** What chooses among tiers of targets; undefined where nothing does. */
-  tiers: RouteTiers | undefined;
-  /** Whether it is remembered where its sessions were answered. */
-  remembers: boolean;
-  retries: RetryBudget;
-  /** What it does with answers beyond giving each to who asked; undefined for nothing. */
-  answers: AnswerRules | undefined;
-  /** Where texts of its requests become tokens before they go to an engine. */
-  prepare: PrepareRules | undefined;
-  /** Requests of this route that wait now, whatever for; shared by all snapshots. */
-  waiting: Displacement<Yielder>;
-  /** Where second attempts may run beside the first. */
-  hedges: HedgeBudget | undefined;
-  /** Where copies of its requests go; undefined for nowhere. */
-  shadows: readonly Shadow[] | undefined;
-  /** Where its ladder has a rung of shorter answers. */
-  hold: LadderHold | undefined;
-  /** How long its answers take. Shared by all snapshots. */
-  times: UsualTimes;
-  /** Tokens that its answers have had lately, a moving mean; undefined before the first. Shared by all snapshots. */
-  usualOut: { value: number | undefined; answers: number };
-}
-
-/** The value that a request's time follows from. */
-export function deadlineSetting({ name, pipeline }: Route): string {
-  return `${pipeline ? 'pipelines' : 'routes'}.${name}.deadline`;
-}
+export { type Backend, deadlineSetting, type Route, type Shadow, type Target } from './route.ts';
 
 export interface WorldDeps {
   clock: Clock;
@@ -110,6 +40,8 @@ export interface WorldDeps {
   leases: Leases;
   quotas: Quotas;
   openTransport: OpenTransport;
+  /** Absent where nobody watches for drift. */
+  drifts?: Drifts | undefined;
 }
 
 /**
@@ -149,8 +81,8 @@ export class World {
   /** A request, `cause`, came for a backend whose host is idle. */
   onWake: ((backend: string, cause: string) => void) | undefined;
 
-  /** A snapshot has taken the place of the one before it. */
-  onSwapped: (() => void) | undefined;
+  /** Called when a snapshot has taken the place of the one before it. */
+  readonly onSwapped: (() => void)[] = [];
 
   constructor(deps: WorldDeps) {
     this.#deps = deps;
@@ -190,22 +122,31 @@ export class World {
       });
     }
     const routes = new Map<string, Route>();
+    const drifts = this.#deps.drifts?.swap(settings.routes);
     for (const [name, route] of Object.entries(settings.routes)) {
       const ages = keep(this.#ages, name, () => new TargetAges());
-      ages.observe(route.targets, snapshot.number);
+      const release = releaseOf(snapshot, name, backends);
+      const back = takenBack(this.routes.get(name)?.release, release, route.targets);
+      ages.observe(route.targets, snapshot.number, back);
       routes.set(name, {
         name,
         pipeline: undefined,
         settings: route,
         targets: targetsOf(route, backends, ages),
         tiers: tiersOf(this.#tiers, name, route),
-        remembers: route.tiers !== undefined || (route.affinity === 'session' && route.targets.length > 1),
+        remembers:
+          route.tiers !== undefined ||
+          release !== undefined ||
+          (route.affinity === 'session' && route.targets.length > 1),
         retries: keep(this.#budgets, name, () => new RetryBudget()),
         answers: answerRules(route),
         prepare: prepareRules(route, settings),
         waiting: keep(this.#waiting, name, () => new Displacement<Yielder>(priorities.length)),
         hedges: route.hedge && keep(this.#hedges, name, () => new HedgeBudget()),
+        release,
+        takenBack: ages.takenBack,
         shadows: shadowsOf(route, backends, snapshot.releases?.[name]),
+        drift: drifts?.get(name),
         hold: route.ladder.some((rung) => 'output' in rung)
           ? keep(this.#holds, name, () => new LadderHold())
           : undefined,
@@ -230,7 +171,7 @@ export class World {
     this.#readHealth();
     for (const name of this.#lines.keys()) this.#wakeByName(name);
     this.#forgetNames();
-    this.onSwapped?.();
+    for (const run of this.onSwapped) run();
   }
 
   /** Takes what control has learned; it arrives beside snapshots. */
