@@ -4,6 +4,7 @@ import { HTTPException } from 'hono/http-exception';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { ApiFault, type Surface } from './contracts.ts';
+import { addDrift } from './drift.ts';
 import { PAGE, PAGE_POLICY } from './page.ts';
 import { addParity } from './parity.ts';
 import { addReleases } from './releases.ts';
@@ -59,6 +60,7 @@ export function makeApp(surface: Surface, log: Logger) {
   addSessions(app, surface);
   addReleases(app, surface);
   addParity(app, surface);
+  addDrift(app, surface);
   return app;
 }
 

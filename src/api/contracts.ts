@@ -1,6 +1,7 @@
 import type { z } from '@hono/zod-openapi';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { EventsAsked } from '../events/reading.ts';
+import type { DriftSurface } from './drift.ts';
 import type { ParitySurface } from './parity.ts';
 import type { ReleasesSurface } from './releases.ts';
 import type * as schemas from './schemas.ts';
@@ -31,7 +32,7 @@ export class ApiFault extends Error {
 }
 
 /** What stands behind the management API: control. Each may throw an ApiFault. */
-export interface Surface extends ReleasesSurface, ParitySurface {
+export interface Surface extends ReleasesSurface, ParitySurface, DriftSurface {
   status(): Promise<Status>;
   /** In Prometheus' exposition format. */
   metrics(): Promise<string>;

@@ -23,6 +23,10 @@ export const register: Record<string, Entry> = {
     summary: 'whether two backends mean the same: compare, list, show',
     load: () => import('./parity.ts'),
   },
+  drift: {
+    summary: 'whether what comes in and goes out has changed: list, show, refreeze',
+    load: () => import('./drift.ts'),
+  },
   models: { summary: 'local models: what is here, fetch, remove', load: () => import('./models.ts') },
   bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   sim: { summary: 'run a configuration against a load in virtual time', load: () => import('./sim.ts') },

@@ -20,6 +20,8 @@ import { adminToken } from './admin-token.ts';
 import { dropOvertaken } from './changes.ts';
 import { overlaid, readBeginning } from './configuration.ts';
 import { Control } from './control.ts';
+import { hookRunner } from './drift/hook.ts';
+import { DriftService } from './drift/service.ts';
 import { TenantKeys } from './keys/index.ts';
 import { Parity } from './parity/index.ts';
 import { httpProbe } from './probing/http-probe.ts';
@@ -57,6 +59,7 @@ async function start(place: Place, log: Logger): Promise<void> {
   const { ledger, effective, faults } = await openLedger(place, log);
   const sessions = new KeptSessions({ dataDir: place.data, ledger, log, ...timing });
   const parity = await Parity.open({ ledger, log, ...timing });
+  const drift = await DriftService.open({ ledger, log, runHook: hookRunner(systemTimers), ...timing });
   const released = { ledger, log, machines: CanaryMachine, gates: [parity.gate], ...timing };
   const releases = await ReleaseService.open(released);
   const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
@@ -83,9 +86,10 @@ async function start(place: Place, log: Logger): Promise<void> {
     ...timing,
   });
   // Workers first: they wait for their settings.
-  const admin = await listenForAdmins(place, control, { ledger, sessions, releases, parity }, log);
+  const admin = await listenForAdmins(place, control, { ledger, sessions, releases, parity, drift }, log);
   control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
   parity.begin(control);
+  drift.begin(control);
   releases.begin(control);
 
   let leaving = false;
@@ -98,6 +102,7 @@ async function start(place: Place, log: Logger): Promise<void> {
         admin,
         releases,
         parity,
+        drift,
         control,
         listener,
         supervisor,
@@ -116,6 +121,7 @@ async function start(place: Place, log: Logger): Promise<void> {
     listener.release();
     releases.close();
     await parity.close();
+    await drift.close();
     await admin.close();
     await control.retire();
     await leave('the supervisor is gone');
@@ -153,7 +159,13 @@ async function openLedger(place: Place, log: Logger) {
 async function listenForAdmins(
   place: Place,
   control: Control,
-  kept: { ledger: LedgerService; sessions: KeptSessions; releases: ReleaseService; parity: Parity },
+  kept: {
+    ledger: LedgerService;
+    sessions: KeptSessions;
+    releases: ReleaseService;
+    parity: Parity;
+    drift: DriftService;
+  },
   log: Logger,
 ) {
   const { ledger } = kept;

@@ -9,6 +9,8 @@ import { ERRORS, type Failure } from '../kernel/errors.ts';
 import type { WorkerState } from '../links/messages.ts';
 import type { MetricJson } from '../telemetry/tally.ts';
 import type { Control } from './control.ts';
+import type { DriftService } from './drift/service.ts';
+import { addDriftMetrics, driftSurface } from './drift/surface.ts';
 import type { TenantKeys } from './keys/index.ts';
 import type { Parity } from './parity/index.ts';
 import { quotasLeft } from './quota/left.ts';
@@ -32,10 +34,11 @@ export function surfaceOf(options: {
   sessions: KeptSessions;
   releases: ReleaseService;
   parity: Parity;
+  drift: DriftService;
   clock: Clock;
   file: string;
 }): Surface {
-  const { control, ledger, keys, sessions, releases, parity, clock, file } = options;
+  const { control, ledger, keys, sessions, releases, parity, drift, clock, file } = options;
   const extent = remembered(clock, EXTENT_MS, () => ledger.store.ledger.extent());
   // Callers know a response by its own id, the ledger by that of its request.
   const whyResponse = async (id: string) => {
@@ -47,6 +50,7 @@ export function surfaceOf(options: {
     ...sessions.surface,
     ...releasesSurface(releases, ledger),
     ...parity.surface,
+    ...driftSurface(drift),
     async status() {
       const workers = await statesOf(control);
       const { number, event, endpoints } = control.snapshots.current;
@@ -75,7 +79,8 @@ export function surfaceOf(options: {
         },
       });
     },
-    metrics: async () => control.metrics.exposition(await ownMetrics(ledger, control.gauges.known, parity)),
+    metrics: async () =>
+      control.metrics.exposition(await ownMetrics(ledger, control.gauges.known, parity, drift)),
     config: () => configOf(control, file),
     changeConfig: async (body, actor) => {
       const changed = await control.change(body, actor);
@@ -190,9 +195,11 @@ async function ownMetrics(
   ledger: LedgerService,
   gauges: Record<string, KnownGauge>,
   parity: Parity,
+  drift: DriftService,
 ): Promise<MetricJson[]> {
   const registry = new Registry();
   parity.addMetrics(registry);
+  addDriftMetrics(registry, drift);
   const lost = { name: 'armature_ledger_lost_total', help: 'Events of control that could not be stored.' };
   new Counter({ ...lost, registers: [registry] }).inc(ledger.lost);
   const waiting = { name: 'armature_ledger_waiting', help: 'Events of control that wait to be stored.' };

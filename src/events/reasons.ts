@@ -1,4 +1,5 @@
 import { CANARY_REASONS } from './canary-reasons.ts';
+import { DRIFT_IN_SHORT, DRIFT_REASONS } from './drift-reasons.ts';
 import { RELEASE_REASONS } from './release-reasons.ts';
 
 /**
@@ -264,6 +265,8 @@ export const REASONS = {
   'key-created': 'A key was created for {tenant}[, called {name}]: {key}.',
   'key-revoked': 'A key of {tenant}[, called {name},] was revoked: {key}.',
 
+  ...DRIFT_REASONS,
+
   // Parity
   'parity-started':
     '{backend} is compared with {reference} on {prompts} golden prompts of {golden}, with a bound of {flipsMax}.',
@@ -377,5 +380,6 @@ export const IN_SHORT: Readonly<Record<string, string>> = {
   'parity-undecided': 'its last comparison decided nothing',
   'parity-expired': 'its certificate has expired',
   'sentinel-changed': 'it decides otherwise than it did',
+  ...DRIFT_IN_SHORT,
   'sentinel-apart': 'it decides otherwise than the reference',
 };

@@ -137,6 +137,7 @@ export class DriftService {
 
   /** What a worker saw; `lost` were more than it could tell. */
   observe(observations: readonly Observation[], lost: number): void {
+    if (this.#closed) return; // another control goes on with what is stored
     this.#swap();
     this.#lost += lost;
     for (const observation of observations) this.#observe(observation);
@@ -238,7 +239,7 @@ export class DriftService {
       subject: `drift:${route}|${backend}`,
       actor,
       causes: incident ? [incident.event] : [],
-      data: { route, backend, model, reason },
+      data: { route, backend, model, for: reason },
     });
     const anew = new Watched(route, backend, model, drift!);
     anew.revision = revision;
@@ -250,6 +251,21 @@ export class DriftService {
     this.#watched.delete(watched.key);
     if (watched.revision > 0) this.#gone.set(watched.key, watched.revision);
     this.#storeSoon(STORE_MS);
+  }
+
+  /** Whether a route of that name is watched. */
+  watches(route: string): boolean {
+    this.#swap();
+    return this.#settings!.routes[route]?.drift !== undefined;
+  }
+
+  /** What has an incident, and what has none. */
+  get open(): { route: string; backend: string; incident: boolean }[] {
+    return [...this.#watched.values()].map(({ route, backend, monitor }) => ({
+      route,
+      backend,
+      incident: monitor.incident !== undefined,
+    }));
   }
 
   /** By route and backend. */
