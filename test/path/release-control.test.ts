@@ -1,0 +1,363 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { why } from '../../src/events/why.ts';
+import { dyingStore, FILE, type File, ReleaseWorld } from './release-control-world.ts';
+
+const CAPTURED = FILE.routes.chat.targets;
+
+let world: ReleaseWorld;
+
+beforeEach(async () => {
+  world = new ReleaseWorld();
+  await world.start();
+});
+
+afterEach(() => world[Symbol.dispose]());
+
+const weights = () => Object.fromEntries(world.targets()!.map(({ backend, weight }) => [backend, weight]));
+
+const edited = (change: (file: File) => void): void => {
+  const file = structuredClone(FILE) as unknown as File;
+  change(file);
+  world.write(file);
+};
+
+test('a release is stored before it acts, divides sessions by its share, and is promoted', async () => {
+  const { id } = await world.begin();
+  expect(world.snapshot.releases).toEqual({ chat: { id, canary: 'next', share: 0 } });
+  expect(world.targets()).toEqual(CAPTURED);
+
+  await world.command(id, { do: 'share', share: 0.25 });
+  expect(weights()).toEqual({ old: 67.5, older: 7.5, next: 25 });
+  expect(world.snapshot.releases?.['chat']).toMatchObject({ share: 0.25 });
+  expect(world.worker.snapshots.at(-1)).toMatchObject({ releases: { chat: { share: 0.25 } } });
+  const origin = world.control.effective.origins['routes.chat.targets'];
+  expect(origin).toMatchObject({ actor: 'armature', release: id });
+
+  await world.command(id, { do: 'promote' });
+  expect(weights()).toEqual({ next: 100, old: 0, older: 0 });
+  expect(await world.surface.release(id)).toMatchObject({ state: 'running', phase: 'promoted', share: 1 });
+
+  await world.time.advance(3 * 3600_000);
+  expect(world.snapshot.releases).toBeUndefined();
+  expect(weights()).toEqual({ next: 100, old: 0, older: 0 });
+  expect(await world.surface.release(id)).toMatchObject({ state: 'promoted' });
+  expect(await world.releaseEvents()).toEqual([
+    'release-started',
+    'release-decided',
+    'release-share-changed',
+    'release-decided',
+    'release-promoted',
+    'release-ended',
+  ]);
+});
+
+test('a rollback restores what was captured of this route, and leaves the others as they are now', async () => {
+  const { id } = await world.begin();
+  await world.command(id, { do: 'share', share: 0.5 });
+  await world.control.change(
+    '{ routes: { other: { targets: [{ backend: older }] }, chat: { deadline: 3s } } }',
+    'operator',
+  );
+  await world.command(id, { do: 'roll-back' });
+  expect(world.targets()).toEqual(CAPTURED);
+  expect(world.targets('other')).toEqual([{ backend: 'older', weight: 1 }]);
+  expect(world.snapshot.settings.routes['chat']?.deadline).toBe(3000);
+  expect(world.snapshot.releases).toBeUndefined();
+  const [back] = await world.events('release-rolled-back');
+  expect(back?.data).toMatchObject({ route: 'chat', to: 'next', snapshot: world.snapshot.number });
+  expect(back?.causes).toContain(world.snapshot.event);
+});
+
+test('the chain of causes goes from the rollback by its evidence to who began it, and to the defaults in the file', async () => {
+  const { id } = await world.begin();
+  await world.command(id, { do: 'share', share: 0.5 });
+  const evidence = await world.command(id, { do: 'roll-back' });
+  const told = await world.within(why(world.ledger, id));
+  const codes = told!.steps.map(({ code }) => code);
+  for (const code of [
+    'release-rolled-back',
+    'snapshot-published',
+    'configuration-changed',
+    'release-decided',
+  ])
+    expect(codes).toContain(code);
+  expect(told!.steps.some(({ figures }) => figures['event'] === evidence)).toBe(true);
+  const began = told!.steps.find(({ code }) => code === 'release-started');
+  expect(began?.figures['actor']).toBe('operator');
+  expect(began?.origin).toMatchObject({ path: 'routes.chat.release', file: world.file });
+  expect(codes.indexOf('release-rolled-back')).toBeLessThan(codes.indexOf('release-started'));
+});
+
+describe('is refused', () => {
+  const refusal = (asked: object) =>
+    world.surface
+      .startRelease({ route: 'chat', to: 'next', ...asked }, 'operator')
+      .catch((error: Error) => error.message);
+
+  test.each([
+    ['an unknown route', { route: 'chatt' }, "no route 'chatt'"],
+    ['an unknown backend', { to: 'nexxt' }, "no backend 'nexxt'"],
+    ['a backend that answers something else', { to: 'tensors' }, 'tensors'],
+    ['a route that goes there alone already', { route: 'other', to: 'old' }, 'already'],
+    ['a plan that does not rise', { plan: [5, 5, 100] }, 'larger'],
+    ['a plan without an end', { plan: [5, 50] }, '100'],
+    ['a setting that there is not', { plann: [5] }, 'plann'],
+    ['a deadline that cannot hold the steps', { deadline: '1m' }, 'deadline'],
+    ['a baseline that there is not', { baseline: 'none' }, 'none'],
+    ['the canary as its own baseline', { baseline: 'next' }, 'itself'],
+  ])('%s', async (_what, asked, says) => {
+    expect(await refusal(asked)).toContain(says);
+    expect(await world.releaseEvents()).toEqual([]);
+  });
+
+  test('a second release of the same route, also while the first is being begun', async () => {
+    const both = await Promise.allSettled([world.begin(), world.begin('old')]);
+    expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
+    expect(await refusal({})).toContain('under way');
+  });
+
+  test('a change by hand of targets that a release moves', async () => {
+    const { id } = await world.begin();
+    const change = () =>
+      world.control.change('{ routes: { chat: { targets: [{ backend: old }] } } }', 'operator');
+    await expect(change()).rejects.toThrow(id);
+    await world.surface.abortRelease('chat', 'operator');
+    await change();
+    expect(world.targets()).toEqual([{ backend: 'old', weight: 1 }]);
+  });
+});
+
+test('an abort with nothing in progress changes nothing, and says so (argo-rollouts#1292)', async () => {
+  const before = world.snapshot.number;
+  expect(await world.surface.abortRelease('chat', 'operator')).toMatchObject({ done: false, release: null });
+  const { id } = await world.begin();
+  expect(await world.surface.abortRelease('chat', 'operator')).toMatchObject({ done: true });
+  const after = world.snapshot.number;
+  const again = await world.surface.abortRelease(id, 'operator');
+  expect(again).toMatchObject({ done: false, release: { id, state: 'rolled-back' } });
+  expect(world.snapshot.number).toBe(after);
+  expect(after).toBeGreaterThan(before);
+});
+
+describe('the file', () => {
+  test('wins over the weights of a release, which is held, and goes on when the edit is taken back', async () => {
+    const { id } = await world.begin();
+    await world.command(id, { do: 'share', share: 0.5 });
+    edited((file) => {
+      file.routes['chat']!['targets'] = [{ backend: 'older' }];
+    });
+    await world.control.reload();
+    await world.time.advance(2000);
+    expect(weights()).toEqual({ older: 1 });
+    expect(world.snapshot.releases).toBeUndefined();
+    expect(await world.surface.release(id)).toMatchObject({ state: 'running', overtaken: true });
+    await expect(world.surface.promoteRelease('chat', 'operator')).rejects.toThrow('edited');
+    await world.command(id, { do: 'share', share: 0.9 });
+    expect(weights()).toEqual({ older: 1 });
+
+    edited(() => undefined);
+    await world.control.reload();
+    await world.time.advance(3000);
+    expect(weights()).toEqual({ old: 9, older: 1, next: 90 });
+    expect(world.snapshot.releases?.['chat']?.share).toBe(0.9);
+    expect(await world.releaseEvents()).toContain('release-resumed');
+  });
+
+  test('gives way to an abort, which stands over SIGHUP and a restart until the file agrees', async () => {
+    const { id } = await world.begin();
+    await world.command(id, { do: 'share', share: 0.5 });
+    edited((file) => {
+      file.routes['chat']!['targets'] = [{ backend: 'next' }];
+    });
+    await world.control.reload();
+    await world.time.advance(2000);
+    expect(weights()).toEqual({ next: 1 });
+    expect(await world.surface.abortRelease('chat', 'operator')).toMatchObject({ done: true });
+    expect(world.targets()).toEqual(CAPTURED);
+
+    await world.control.reload();
+    expect(world.targets()).toEqual(CAPTURED);
+    world.kill();
+    await world.start();
+    expect(world.targets()).toEqual(CAPTURED);
+    expect(world.control.effective.overlays).toMatchObject([{ release: id, overFile: true }]);
+
+    edited((file) => {
+      file.routes['chat']!['targets'] = [
+        { backend: 'older', weight: 10 },
+        { backend: 'old', weight: 90 },
+      ];
+    });
+    await world.control.reload();
+    expect(world.control.effective.overlays).toEqual([]);
+    expect(await world.events('overlay-agreed')).toHaveLength(1);
+  });
+
+  test('an edit that was not read yet does not overtake a rollback', async () => {
+    const { id } = await world.begin();
+    await world.command(id, { do: 'share', share: 0.5 });
+    edited((file) => {
+      file.routes['chat']!['targets'] = [{ backend: 'next' }];
+    });
+    await world.command(id, { do: 'roll-back' });
+    await world.control.reload();
+    expect(world.targets()).toEqual(CAPTURED);
+  });
+
+  test('that says what the release says needs no overlay, and the release goes on', async () => {
+    const { id } = await world.begin();
+    await world.command(id, { do: 'promote' });
+    edited((file) => {
+      file.routes['chat']!['targets'] = [{ backend: 'next' }];
+    });
+    await world.control.reload();
+    await world.time.advance(2000);
+    expect(world.control.effective.overlays).toEqual([]);
+    expect(await world.surface.release(id)).toMatchObject({
+      state: 'running',
+      overtaken: false,
+      phase: 'promoted',
+    });
+    expect(await world.surface.abortRelease('chat', 'operator')).toMatchObject({ done: true });
+    expect(world.targets()).toEqual(CAPTURED);
+  });
+
+  test('without the backend of a release, or its route, ends it', async () => {
+    const { id } = await world.begin();
+    await world.command(id, { do: 'share', share: 0.5 });
+    edited((file) => delete file.backends['next']);
+    await world.control.reload();
+    await world.time.advance(2000);
+    expect(world.targets()).toEqual(CAPTURED);
+    expect(await world.surface.release(id)).toMatchObject({
+      state: 'rolled-back',
+      last: { code: 'release-backend-removed' },
+    });
+
+    edited(() => undefined);
+    await world.control.reload();
+    const second = await world.begin();
+    await world.command(second.id, { do: 'share', share: 0.5 });
+    edited((file) => delete file.routes['chat']);
+    await world.control.reload();
+    await world.time.advance(2000);
+    expect(world.targets()).toBeUndefined();
+    expect(await world.surface.release(second.id)).toMatchObject({ last: { code: 'release-route-removed' } });
+  });
+});
+
+test('each phase has an end: what nobody says anything of is rolled back (flagger#1588, #1591, #379)', async () => {
+  const { id } = await world.begin();
+  await world.command(id, { do: 'share', share: 0.5 });
+  await world.time.advance(2 * 3600_000);
+  expect(world.targets()).toEqual(CAPTURED);
+  expect(await world.surface.release(id)).toMatchObject({ last: { code: 'release-deadline-passed' } });
+});
+
+describe('capacity comes before weight (argo-rollouts PR #4612, flagger#869)', () => {
+  test('a canary whose host does not serve yet gets no share, and an abort does not wait for it', async () => {
+    const { id } = await world.begin('simulated');
+    await world.command(id, { do: 'share', share: 0.5 });
+    expect(world.targets()).toEqual(CAPTURED);
+    await world.time.advance(61_000);
+    expect(world.targets()).toEqual(CAPTURED);
+    expect(await world.surface.release(id)).toMatchObject({ stuck: 'release-capacity-wanting' });
+    const aborted = world.surface.abortRelease('chat', 'operator');
+    expect(await world.within(aborted)).toMatchObject({ done: true });
+  });
+
+  test('the only healthy copy stays where what it replaced is unwell, save by an operator (flagger#1898)', async () => {
+    const { id } = await world.begin();
+    await world.command(id, { do: 'share', share: 0.5 });
+    const unwell = { 'old|http://old/v1': 'unwell', 'older|http://older/v1': 'unwell' } as const;
+    Object.defineProperty(world.control.health, 'known', { value: unwell });
+    await world.command(id, { do: 'roll-back' });
+    await world.time.advance(120_000);
+    expect(weights()['next']).toBe(50);
+    expect(await world.surface.release(id)).toMatchObject({ stuck: 'release-stable-wanting' });
+    const aborted = world.surface.abortRelease('chat', 'operator');
+    await world.time.advance(120_000);
+    expect(await aborted).toMatchObject({ done: true });
+    expect(world.targets()).toEqual(CAPTURED);
+  });
+});
+
+describe('a gate', () => {
+  test('is asked before callers meet the canary, again where it cannot say, and ends the release where it fails', async () => {
+    using gated = new ReleaseWorld({
+      gates: [
+        {
+          name: 'parity',
+          applies: ({ backend }) => backend === 'next',
+          pass: async () => {
+            asked++;
+            if (asked === 1) throw new Error('not now');
+            return { passed: false, reason: { code: 'x', figures: {} }, event: 'ev_certificate' };
+          },
+        },
+      ],
+    });
+    let asked = 0;
+    await gated.start();
+    const { id } = await gated.begin();
+    expect(await gated.surface.release(id)).toMatchObject({ gates: { parity: 'open' } });
+    await gated.time.advance(31_000);
+    expect(await gated.surface.release(id)).toMatchObject({
+      state: 'rolled-back',
+      last: { code: 'release-gate-failed' },
+    });
+    const [decided] = await gated.events('release-decided');
+    expect(decided?.causes).toContain('ev_certificate');
+  });
+});
+
+describe('control dies at any write, and the one that follows ends what was begun', () => {
+  const run = async (dies: { at: number; made: boolean }) => {
+    using other = new ReleaseWorld();
+    const store = dyingStore(other.kept, dies);
+    await other.start(store).catch(() => undefined);
+    let id = '';
+    try {
+      ({ id } = await other.begin());
+    } catch {
+      // It died while it was begun.
+    }
+    if (id !== '') {
+      await other.command(id, { do: 'share', share: 0.25 });
+      await other.command(id, { do: 'roll-back' });
+    }
+    const { writes } = store;
+    other.kill();
+    await other.start();
+    const begun = (await other.events('release-started'))[0]?.subject.slice('release:'.length);
+    await other.time.advance(5000);
+    // Where it died before the command was read: the ledger has it still.
+    const ends = {
+      targets: other.targets(),
+      releases: other.snapshot.releases,
+      overlays: await other.kept.overlays.list(),
+    };
+    const told = await other.releaseEvents();
+    const document = begun === undefined ? undefined : await other.surface.release(begun);
+    return { writes, ends, told, state: document?.state, commanded: id !== '' };
+  };
+
+  test.each([true, false])('the write is made: %s', async (made) => {
+    const { writes: total } = await run({ at: Number.POSITIVE_INFINITY, made });
+    expect(total).toBeGreaterThan(8);
+    for (let at = 2; at <= total; at++) {
+      const { ends, told, state, commanded } = await run({ at, made });
+      const about = `${at} of ${total}: ${told.join(' ')}`;
+      expect(ends.targets, about).toEqual(CAPTURED);
+      if (!commanded) continue;
+      expect(state, about).toBe('rolled-back');
+      expect(ends.releases, about).toBeUndefined();
+      expect(ends.overlays, about).toEqual([]);
+      expect(
+        told.filter((type) => type === 'release-rolled-back'),
+        about,
+      ).toHaveLength(1);
+      expect(told.filter((type) => type === 'release-share-changed').length, about).toBeLessThanOrEqual(1);
+    }
+  });
+});
