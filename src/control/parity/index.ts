@@ -34,6 +34,7 @@ export class Parity {
 
   begin(control: ParityControl): void {
     this.#control = control;
+    this.#service.onChange = () => this.#demands.tell(control);
     this.#service.begin(control);
     this.settled();
   }

@@ -47,6 +47,8 @@ const KEEP_RETRY_MS = 5000;
 /** Compares backends, keeps certificates of it, and ends them when what they were given for is no more. */
 export class ParityService {
   readonly certificates: Certificates;
+  /** Told when a certificate has come, or holds no more. */
+  onChange: (() => void) | undefined;
   readonly #options: ParityServiceOptions;
   readonly #makeId: (wallMs: number) => string;
   readonly #running = new Map<string, AbortController>();
@@ -190,6 +192,7 @@ export class ParityService {
       .keep({ ...certificate, expired }, expiry)
       .finally(() => this.#expiring.delete(id));
     log.warn({ certificate: id, reference, backend, cause, what }, 'a certificate of parity has expired');
+    this.onChange?.();
   }
 
   async close(): Promise<void> {
@@ -301,6 +304,7 @@ export class ParityService {
     } as const;
     await this.#kept(() => this.certificates.keep(ended, told));
     this.#running.delete(id);
+    this.onChange?.();
     log.info({ certificate: id, reference, backend, verdict, reason, prompts, flips }, 'parity was measured');
   }
 
