@@ -5,10 +5,12 @@ import { checkContexts } from './context-checks.ts';
 import type { Notice } from './faults.ts';
 import { checkModels } from './model-checks.ts';
 import { nearest } from './nearest.ts';
+import { checkParity } from './parity-checks.ts';
 import { checkPipelines } from './pipeline-checks.ts';
 import type { Path } from './places.ts';
 import { checkPrepare } from './prepare-checks.ts';
 import { UNRESOLVED } from './references.ts';
+import { checkRegistry } from './registry-checks.ts';
 import { checkReleases } from './release-checks.ts';
 import { checkUse } from './route-checks.ts';
 import { OPENAI_ENGINES, type RemoteBackendSettings, type Settings } from './schema/index.ts';
@@ -94,6 +96,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   checkAnswers(settings, findings);
   checkUse(settings, findings);
   checkReleases(settings, findings);
+  checkParity(settings, findings);
   checkTiers(settings, findings);
   checkTenants(settings, findings);
   checkModels(settings, findings);
@@ -101,6 +104,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   checkPipelines(settings, findings);
   checkContexts(settings, findings);
   checkCopies(settings, findings);
+  checkRegistry(settings, findings);
   return findings;
 }
 
@@ -110,7 +114,9 @@ const NAMES: readonly { pattern: string; what: string; sections: readonly Sectio
   { pattern: 'routes.*.ladder.*.backend', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.shadow.*.backend', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.shadow.*.compare.route', what: 'route', sections: ['routes'] },
+  { pattern: 'routes.*.release.compare.route', what: 'route', sections: ['routes'] },
   { pattern: 'routes.*.release.baseline', what: 'backend', sections: ['backends'] },
+  { pattern: 'routes.*.parity.reference', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.context.middle.summarise', what: 'route', sections: ['routes'] },
   { pattern: 'backends.*.context.tokenizer.model', what: 'model', sections: ['models'] },
   { pattern: 'tenants.*.routes.*', what: 'route or pipeline', sections: ['routes', 'pipelines'] },

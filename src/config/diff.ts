@@ -50,6 +50,7 @@ const AT_START = [
   'admin.tls',
   'store.url',
   'coordination.url',
+  'registry',
 ];
 
 /** Which settings of a changed configuration take effect only when Armature is started again. */

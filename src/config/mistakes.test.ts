@@ -49,7 +49,7 @@ describe('a mistake, and what its maker is told', () => {
       "armature.yaml:6:5: backends.b1.host: unknown key "host" of a backend with engine vllm
           host: { threads: 2 }
           ^^^^
-        hint: known here: engine, hardware, tier, limits, timeouts, price, context, model, endpoints, auth, tls, probe, gauges
+        hint: known here: engine, hardware, tier, limits, timeouts, price, context, effects, version, model, endpoints, auth, tls, probe, gauges
       1 fault in the configuration"
     `);
   });

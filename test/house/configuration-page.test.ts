@@ -12,7 +12,7 @@ const example = fileURLToPath(EVERY_KEY);
 /** Whatever the example refers to is there. */
 const io: ConfigIo = {
   ...systemIo,
-  env: { VLLM_KEY: 'a', TRITON_PASSWORD: 'b' },
+  env: { VLLM_KEY: 'a', TRITON_PASSWORD: 'b', S3_KEY_ID: 'c', S3_SECRET: 'd' },
   readFile: (path) => {
     if (path === example) return readFileSync(path);
     return Buffer.from(path.endsWith('tokenizer.json') ? '{"model": {}}' : 'c\n');

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { backendContext } from './context.ts';
+import { version } from './registry.ts';
 import { duration, file, headerName, headerSecret, name, secret, url, whole } from './values.ts';
 
 const limits = z
@@ -104,6 +105,7 @@ const served = {
     .boolean()
     .default(false)
     .describe('Whether its answers act on something: such a request is never copied.'),
+  version,
 };
 
 const remote = {

@@ -3,6 +3,7 @@ import { backend, model } from './backends.ts';
 import { batches, files } from './files.ts';
 import { pipeline } from './pipelines.ts';
 import { preprocessing } from './prepare.ts';
+import { registry } from './registry.ts';
 import type { release } from './release.ts';
 import { route, tenant } from './routes.ts';
 import { sessions } from './sessions.ts';
@@ -133,6 +134,7 @@ export const settingsSchema = z.strictObject({
     .describe('Who may call. Without it one open tenant exists, on loopback only.'),
   models: z.record(name, model).default({}).describe('Files of models for backends with engine `local`.'),
   pipelines: z.record(name, pipeline).default({}).describe('Steps over routes, called like a route.'),
+  registry: registry.prefault({}).describe('Where versions of models are kept.'),
 });
 
 /** The configuration as the program reads it: defaults filled in, units as numbers, references resolved. */
@@ -145,8 +147,10 @@ export type RouteSettings = Settings['routes'][string];
 export type ReleaseSettings = z.output<typeof release>;
 export type TenantSettings = NonNullable<Settings['tenants']>[string];
 export type ModelSettings = Settings['models'][string];
+export type RegistrySettings = Settings['registry'];
 export type PipelineSettings = Settings['pipelines'][string];
 export { OIP_ENGINES, OPENAI_ENGINES } from './backends.ts';
 export type { CompareSettings } from './compare.ts';
 export { DRIFT_FEATURES } from './drift.ts';
 export { release as releaseSchema } from './release.ts';
+export type { StressSettings } from './stress.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib';
 import { ArtifactError, type ArtifactStore, fileTrouble, keyOf, type Progress } from './contracts.ts';
@@ -10,7 +10,7 @@ import { counted } from './directory.ts';
 import { hashOf, Incoming } from './incoming.ts';
 
 /** Weights hardly become smaller: a low level is as good as a high one, at a fraction of the time. */
-const ZSTD_LEVEL = 3;
+const ZSTD = { [constants.ZSTD_c_compressionLevel]: 3 };
 
 /**
  * Content of versions: on its way in, kept live, or archived, compressed, in a store of its own. Whatever is moved is
@@ -111,17 +111,10 @@ export class Artifacts {
     const hash = createHash('sha256');
     const looked = counted(onBytes);
     looked.on('data', (piece: Buffer) => hash.update(piece));
-    const stages = [
-      content,
-      ...(place === 'archive' ? [createZstdDecompress()] : []),
-      looked,
-      ...(compress
-        ? [createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: ZSTD_LEVEL } })]
-        : []),
-      to,
-    ];
+    const decompressed = place === 'archive' ? createZstdDecompress() : new PassThrough();
+    const compressed = compress ? createZstdCompress({ params: ZSTD }) : new PassThrough();
     try {
-      await pipeline(stages as unknown as NodeJS.ReadWriteStream[], signal ? { signal } : undefined);
+      await pipeline(content, decompressed, looked, compressed, to, { ...(signal && { signal }) });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code?.startsWith('ZSTD'))
         throw new ArtifactError('damaged', `${store.name}/${key} cannot be decompressed`, { cause: error });
