@@ -99,6 +99,21 @@ export const statusSchema = z
         ladder: z.array(z.string()),
       }),
     ),
+    releases: z
+      .array(
+        z.object({
+          id: z.string(),
+          route: z.string(),
+          to: z.string(),
+          phase: z.string(),
+          step: z.number().int(),
+          steps: z.number().int(),
+          share: z.number().describe('Of the sessions, 0 to 1.'),
+          waitsFor: z.string().optional().describe('In words.'),
+          stuck: z.string().optional().describe('What keeps it from doing what is decided.'),
+        }),
+      )
+      .describe('Those under way.'),
     pipelines: z.array(
       z.object({
         pipeline: z.string(),

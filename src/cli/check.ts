@@ -33,8 +33,10 @@ function liveNotices(files: LoadedConfig, data: string): Notice[] {
     const { file, line, column } = files.sources.locate(readPath(path) ?? [], 'key');
     return { code: 'live-change', file, line, column, path };
   };
-  const notices = applied.map(({ path, value, actor, at }) => {
-    const message = `was changed live to ${JSON.stringify(value)} by ${actor} at ${at}, and stands over the file (kept in ${data})`;
+  const notices = applied.map(({ path, value, actor, at, release, overFile }) => {
+    const by = release === undefined ? actor : `the release ${release}`;
+    const until = overFile ? ': it was rolled back, and that stands until the file says the same' : '';
+    const message = `was changed live to ${JSON.stringify(value)} by ${by} at ${at}, and stands over the file${until} (kept in ${data})`;
     return { ...place(path), message };
   });
   for (const { overlay, message } of refused)

@@ -28,6 +28,10 @@ export const register: Record<string, Entry> = {
     load: () => import('./drift.ts'),
   },
   models: { summary: 'local models: what is here, fetch, remove', load: () => import('./models.ts') },
+  release: {
+    summary: 'move a route to another backend on evidence: start, status, promote, abort',
+    load: () => import('./release.ts'),
+  },
   bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   sim: { summary: 'run a configuration against a load in virtual time', load: () => import('./sim.ts') },
   completion: { summary: 'print completions for a shell', load: () => import('./completion.ts') },

@@ -21,6 +21,7 @@ const well: Status = {
   routes: [
     { route: 'chat', ready: true, waiting: 2, targets: [{ backend: 'b1', weight: 1 }], ladder: ['answer'] },
   ],
+  releases: [],
   pipelines: [{ pipeline: 'search', ready: true, stages: ['intent', 'answer'] }],
   backends: [
     {
@@ -152,4 +153,12 @@ test('what tenants may use is shown where they are limited', () => {
   expect(text).toMatch(/TENANT +ROUTE +LIMIT +LEFT +AT MOST +ALL AGAIN IN/);
   expect(text).toMatch(/web +chat +tokens +550 +600 +5s/);
   expect(text).toMatch(/web +- +concurrency +0 +600 +-/);
+});
+
+test('releases under way stand below the routes', () => {
+  const release = { id: 'rel_1', route: 'chat', to: 'b2', phase: 'canary', step: 2, steps: 5, share: 0.05 };
+  const text = statusText({ ...well, releases: [{ ...release, waitsFor: 'It waits.' }] }, false);
+  expect(text).toContain(
+    'Releases\n  ROUTE  TO  PHASE   STEP    SHARE  WAITS FOR\n  chat   b2  canary  2 of 5  5 %    It waits.',
+  );
 });

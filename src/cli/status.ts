@@ -42,6 +42,7 @@ export function statusText(status: Status, colour: boolean): string {
   const sections = [
     summary(status, paint),
     section('Routes', routes(status, paint), paint),
+    section('Releases', releases(status), paint),
     section('Pipelines', pipelines(status, paint), paint),
     section('Backends', backends(status, paint), paint),
     section('Limits', quotas(status), paint),
@@ -80,6 +81,19 @@ function routes({ routes }: Status, paint: Paint): string {
     ladder.join(', ') || '-',
   ]);
   return table(['ROUTE', 'STATE', 'WAITING', 'TARGETS', 'LADDER'], rows);
+}
+
+function releases({ releases }: Status): string {
+  if (releases.length === 0) return '';
+  const rows = releases.map(({ route, to, phase, step, steps, share, waitsFor, stuck }) => [
+    route,
+    to,
+    phase,
+    `${step} of ${steps}`,
+    `${Number((share * 100).toFixed(2))} %`,
+    stuck ?? waitsFor ?? '-',
+  ]);
+  return table(['ROUTE', 'TO', 'PHASE', 'STEP', 'SHARE', 'WAITS FOR'], rows);
 }
 
 function pipelines({ pipelines }: Status, paint: Paint): string {

@@ -50,6 +50,7 @@ function gathered(more: Partial<Gathered> = {}): Gathered {
     health: {},
     rates: new Map(),
     gauges: {},
+    releases: [],
     ledger: { events: 1, bytes: 2, trouble: undefined, lost: 0 },
     ...more,
   };

@@ -24,6 +24,7 @@ export interface Gathered {
   rates: ReadonlyMap<string, number>;
   /** By `BACKEND|ADDRESS`, what engines tell of their own load. */
   gauges: Record<string, KnownGauge>;
+  releases: Status['releases'];
   ledger: Status['ledger'] & { trouble: string | undefined; lost: number };
 }
 
@@ -44,6 +45,7 @@ export function statusOf(gathered: Gathered): Status {
     configuration: { ...configuration, gateway: urlOf(settings.gateway), admin: urlOf(settings.admin) },
     workers: workersOf(gathered),
     routes: Object.entries(settings.routes).map(([name, route]) => routeOf(name, route, gathered)),
+    releases: gathered.releases,
     pipelines: Object.entries(settings.pipelines).map(([name, { stages }]) => ({
       pipeline: name,
       ready: isReady(name, gathered),
@@ -183,6 +185,10 @@ function troublesOf(status: Status, { ledger }: Gathered): Trouble[] {
         `route:${route}`,
         `Route ${route} has no endpoint and no rung that can answer.`,
       );
+  }
+  for (const { id, route, to, stuck } of status.releases) {
+    if (stuck !== undefined)
+      tell('release-stuck', `release:${id}`, `The release of ${route} to ${to} cannot go on: ${stuck}`);
   }
   for (const { pipeline, ready } of status.pipelines) {
     if (!ready)

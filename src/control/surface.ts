@@ -14,8 +14,9 @@ import { addDriftMetrics, driftSurface } from './drift/surface.ts';
 import type { TenantKeys } from './keys/index.ts';
 import type { Parity } from './parity/index.ts';
 import { quotasLeft } from './quota/left.ts';
+import { addReleaseMetrics } from './releases/metrics.ts';
 import type { ReleaseService } from './releases/service.ts';
-import { releasesSurface } from './releases/surface.ts';
+import { releasesAtAGlance, releasesSurface } from './releases/surface.ts';
 import type { KnownGauge } from './scraping/engine-gauges.ts';
 import type { KeptSessions } from './sessions.ts';
 import { rungName, statusOf } from './status.ts';
@@ -70,6 +71,7 @@ export function surfaceOf(options: {
         health: control.health.known,
         rates: control.quotas.levels(),
         gauges: control.gauges.known,
+        releases: releasesAtAGlance(releases),
         ledger: {
           events,
           bytes,
@@ -80,7 +82,7 @@ export function surfaceOf(options: {
       });
     },
     metrics: async () =>
-      control.metrics.exposition(await ownMetrics(ledger, control.gauges.known, parity, drift)),
+      control.metrics.exposition(await ownMetrics(ledger, control.gauges.known, parity, drift, releases)),
     config: () => configOf(control, file),
     changeConfig: async (body, actor) => {
       const changed = await control.change(body, actor);
@@ -196,8 +198,10 @@ async function ownMetrics(
   gauges: Record<string, KnownGauge>,
   parity: Parity,
   drift: DriftService,
+  releases: ReleaseService,
 ): Promise<MetricJson[]> {
   const registry = new Registry();
+  addReleaseMetrics(registry, releases);
   parity.addMetrics(registry);
   addDriftMetrics(registry, drift);
   const lost = { name: 'armature_ledger_lost_total', help: 'Events of control that could not be stored.' };

@@ -12,6 +12,8 @@ const OF_CONTROL = [
   'armature_engine_waiting backend endpoint',
   'armature_engine_running backend endpoint',
   'armature_engine_gauges_stale backend endpoint',
+  'armature_release_share route',
+  'armature_release_phase route phase',
   'armature_sentinel_prompts_total route backend outcome',
 ];
 

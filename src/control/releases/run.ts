@@ -57,7 +57,7 @@ export class ReleaseRun {
   /** Why it is rolled back, where that is not for what the machine knows. */
   #forced: Action['reason'] | undefined;
   /** Why it cannot go on now, as it was told last. */
-  #stuck: string | undefined;
+  #stuck: Action['reason'] | undefined;
   #tick: TimerHandle;
 
   constructor(options: RunOptions) {
@@ -85,7 +85,7 @@ export class ReleaseRun {
     return this.#inForce.share;
   }
   /** Why it cannot do what it wants to. */
-  get stuck(): string | undefined {
+  get stuck(): Action['reason'] | undefined {
     return this.#stuck;
   }
 
@@ -365,8 +365,8 @@ export class ReleaseRun {
 
   /** Once for each reason, until something was done. */
   #tellStuck(reason: Action['reason'], intent: string): void {
-    if (this.#stuck === reason.code) return;
-    this.#stuck = reason.code;
+    if (this.#stuck?.code === reason.code) return;
+    this.#stuck = reason;
     this.#tellHold(reason, [intent]);
   }
 

@@ -1,4 +1,4 @@
-import { ApiFault } from '../../api/contracts.ts';
+import { ApiFault, type Status } from '../../api/contracts.ts';
 import type { ReleasesSurface } from '../../api/releases.ts';
 import type { EvidencePoint, ReleaseOutcome, ReleaseView } from '../../api/releases-schema.ts';
 import type { LedgerService } from '../../events/ledger.ts';
@@ -92,8 +92,21 @@ export function viewOf(run: ReleaseRun): ReleaseView {
     ...shape(run.id, run.kept.body, run.report),
     state: 'running',
     share: run.share,
-    ...(run.stuck !== undefined && { stuck: run.stuck }),
+    ...(run.stuck && { stuck: inWords(run.stuck.code, run.stuck.figures) }),
   };
+}
+
+/** Those under way, at a glance. */
+export function releasesAtAGlance(service: ReleaseService): Status['releases'] {
+  return service.running.map((run) => {
+    const { id, route, to, phase, step, steps, share, waitsFor, stuck, overtaken } = viewOf(run);
+    const held = overtaken
+      ? 'the targets were edited in the file: abort it, or take the edit back'
+      : undefined;
+    const why = held ?? stuck;
+    const waits = waitsFor && { waitsFor: waitsFor.words };
+    return { id, route, to, phase, step, steps, share, ...waits, ...(why !== undefined && { stuck: why }) };
+  });
 }
 
 function viewOfEnded(id: string, body: Readonly<ReleaseDocument>): ReleaseView {
