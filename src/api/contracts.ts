@@ -7,6 +7,8 @@ import type { ReleasesSurface } from './releases.ts';
 import type * as schemas from './schemas.ts';
 import type { Status } from './status-schema.ts';
 
+export type { DriftSurface } from './drift.ts';
+export type { DriftView } from './drift-schema.ts';
 export type { Status } from './status-schema.ts';
 export type Config = z.infer<typeof schemas.configSchema>;
 /** What a change did; the snapshot is known once it is published. */

@@ -1,4 +1,4 @@
-import type { DriftView } from '../api/drift-schema.ts';
+import type { DriftView } from '../api/contracts.ts';
 import { type ActionGroup, defineAction } from './command.ts';
 import { table } from './output.ts';
 import { findRunning } from './running.ts';

@@ -4,7 +4,7 @@ export const DRIFT_REASONS = {
     'What {feature} was in {rows} rows of {route} at {backend} is the reference that follows is held against.',
   'drift-reference-renewed': 'What comes now to {route} at {backend} is a new reference, as {for}.',
   'drift-detected':
-    'Of {feature} at {backend} the {change} has changed, {direction}, since about {since} rows before; {moved} of it has moved. The evidence is {evidence} of {bar}.',
+    'Of {feature} at {backend} the {change} has changed, {direction}, since about {since} rows before. The evidence is {evidence} of {bar}.',
   'drift-confirmed': 'The {change} of {feature} at {backend} stays changed, {direction}.',
   'drift-passed': 'The {change} of {feature} at {backend} is again what it was.',
   'retraining-asked': 'The hook of {route} was told of the change at {backend}[; its job is {job}].',

@@ -1,6 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { DriftSurface } from '../../api/drift.ts';
-import type { DriftView } from '../../api/drift-schema.ts';
+import type { DriftSurface, DriftView } from '../../api/contracts.ts';
 import type { DriftService } from './service.ts';
 
 /** What the management API shows and does of drift. */
