@@ -4,13 +4,13 @@ import type { ReleaseEnd, ReleaseSettings } from './simulated.ts';
 const HOUR_MS = 3_600_000;
 const ALIKE = { sessionsFailing: 1, requestsFailing: 1, slowest: 1, cost: 1 };
 
-/** As `routes.R.release` has it where nothing else is said. */
+/** As `routes.R.release` has it where nothing else is said, watched for a shorter time. */
 const PLAN: ReleaseSettings['plan'] = {
   gates: [],
   plan: [1, 5, 25, 50, 100],
   step: { sessionsMin: 100, timeMinMs: 600_000 },
   deadlineMs: 24 * HOUR_MS,
-  watchMs: HOUR_MS / 2,
+  watchMs: HOUR_MS / 6,
   alpha: 0.05,
   ratioMax: 2,
   errorRateMax: 0.01,

@@ -1,13 +1,14 @@
 import { type Arm, type ArmEvidence, type Evidence, MARKS } from '../../src/events/contracts.ts';
 import { costBucket, timeBucket } from '../../src/kernel/buckets.ts';
 import type { ReleaseArms } from '../../src/links/messages.ts';
-import type { Answered } from './traffic.ts';
+import { sessionHash } from '../../src/policies/canary-arm/index.ts';
+import type { Answered, Traffic } from './traffic.ts';
 
 const FIRSTS_MAX = 250;
 const MARKS_MAX = 500;
 const ARM_CODES = { canary: 0, baseline: 1, stable: 2 } as const;
 
-/** How long evidence is gathered before it is told; and where a request of the canary has failed. */
+/** How long evidence is gathered before it is told; and where a request has failed, of whichever arm: the moment must know nothing of arms. */
 const TELL_MS = 5000;
 const TELL_FAILED_MS = 1000;
 
@@ -44,35 +45,41 @@ export class Gatherer {
     this.#begin(nowMs);
   }
 
-  add({ session, arm, failed, ms, size, tokensOut, cost }: Answered): void {
+  add(answered: Answered, traffic: Traffic): void {
+    const { session, arm, failed, size, tokensOut, cost } = answered;
     const tally = this.#arms[arm];
     tally.requests++;
     let bits = 0;
     if (failed) {
       tally.failed++;
       bits = MARKS.failed;
-      if (arm === 'canary') this.#dueMs = Math.min(this.#dueMs, this.#fromMs + TELL_FAILED_MS);
+      this.#dueMs = Math.min(this.#dueMs, this.#fromMs + TELL_FAILED_MS);
     } else {
       tally.tokensOut += tokensOut;
       tally.cost += cost;
+      const edges = this.#edges;
+      // Once the edges are frozen nobody goes by the times of stable: they are not drawn, for a simulation that is soon over.
+      if (arm === 'stable' && edges) return;
+      const ms = traffic.took(answered);
       count((tally.times[size] ??= []), timeBucket(ms));
       count(tally.costs, costBucket(cost));
-      const edges = this.#edges;
       const slow = edges?.times[size];
       if (slow && ms > slow.p95) bits |= MARKS.slowP95;
       if (slow && ms > slow.p99) bits |= MARKS.slowP99;
       if (edges?.cost !== undefined && cost > edges.cost) bits |= MARKS.dearP95;
     }
     const code = ARM_CODES[arm];
-    if (code !== 2 && !this.#seen.has(session.hash)) {
-      this.#seen.add(session.hash);
-      this.#firsts.push([session.hash, code, bits]);
-    }
     const told = code === 2 ? bits & MARKS.failed : bits;
+    if (code === 2 && told === 0) return;
+    const hash = sessionHash(this.#release, session.name);
+    if (code !== 2 && !this.#seen.has(hash)) {
+      this.#seen.add(hash);
+      this.#firsts.push([hash, code, bits]);
+    }
     if (told === 0) return;
-    const known = this.#marks.get(session.hash);
+    const known = this.#marks.get(hash);
     if (known) known[1] |= told;
-    else this.#marks.set(session.hash, [code, told]);
+    else this.#marks.set(hash, [code, told]);
   }
 
   /** What is to be told by now. */

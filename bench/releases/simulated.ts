@@ -60,14 +60,15 @@ export function simulateRelease(settings: ReleaseSettings): ReleaseEnd {
       const answered = traffic.answer(session, armAt(session.place, share));
       end.requests++;
       if (answered.arm === 'canary') end.canaryRequests++;
-      workers[random.next() < 0.5 ? 0 : 1]!.add(answered);
+      workers[random.next() < 0.5 ? 0 : 1]!.add(answered, traffic);
       if (--session.left > 0) comeAgain(coming, turn, session, random);
     }
-    for (const told of workers.flatMap((worker) => worker.due(nowMs))) {
+    const telling = workers.flatMap((worker) => worker.due(nowMs));
+    for (const told of telling) {
       const evidence = settings.spoil ? settings.spoil(told, random) : told;
       if (evidence) machine.evidence({ event: `evt_${turn}`, evidence });
     }
-    for (const action of machine.advance(nowMs)) {
+    for (const action of telling.length > 0 ? machine.advance(nowMs) : []) {
       machine.done(action, nowMs);
       end.hours = (nowMs - BEGAN_MS) / 3_600_000;
       if (action.do === 'hold') end.held.push(action.reason.code);

@@ -1,6 +1,6 @@
 import type { Arm } from '../../src/events/contracts.ts';
 import type { Random } from '../../src/kernel/random.ts';
-import { placeOf, sessionHash } from '../../src/policies/canary-arm/index.ts';
+import { placeOf } from '../../src/policies/canary-arm/index.ts';
 
 /** What callers send: sessions that come at random, of so many requests each, at one rate. */
 export interface TrafficSettings {
@@ -23,12 +23,12 @@ export interface Difference {
 }
 
 export interface Session {
+  name: string;
   /** In [0, 1): where it falls among the arms. */
   place: number;
-  hash: number;
   /** In [0, 1): it is in trouble where this is below the share of sessions that are. */
   luck: number;
-  /** How slow its requests are, as a logarithm, and how long. */
+  /** How slow its requests are, as a logarithm, drawn when that is first asked; and how long. */
   slowness: number;
   size: number;
   left: number;
@@ -38,7 +38,6 @@ export interface Answered {
   session: Session;
   arm: Arm;
   failed: boolean;
-  ms: number;
   size: string;
   tokensOut: number;
   cost: number;
@@ -77,10 +76,10 @@ export class Traffic {
   session(): Session {
     const name = `s${this.#sessions++}`;
     return {
+      name,
       place: placeOf(this.#release, name),
-      hash: sessionHash(this.#release, name),
       luck: this.#random.next(),
-      slowness: SESSION_SPREAD * normal(this.#random),
+      slowness: Number.NaN,
       size: this.#random.next() < 0.6 ? 0 : 1,
       left: this.#settings.requestsOfSession,
     };
@@ -89,25 +88,29 @@ export class Traffic {
   answer(session: Session, arm: Arm): Answered {
     const random = this.#random;
     const { requestsOfSession, failing } = this.#settings;
-    const { sessionsFailing, requestsFailing, slowest, cost } = this.#difference;
+    const { sessionsFailing, requestsFailing, cost } = this.#difference;
     const canary = arm === 'canary';
     const troubled = requestsOfSession === 1 ? failing : TROUBLED;
     const inTrouble = session.luck < troubled * (canary ? sessionsFailing : 1);
     const chance = requestsOfSession === 1 ? 1 : (failing / TROUBLED) * (canary ? requestsFailing : 1);
     const failed = inTrouble && random.next() < chance;
-    const slowness = session.slowness + REQUEST_SPREAD * normal(random);
-    const tail = canary && slowness > Z95 * SPREAD ? slowest : 1;
-    const ms = MEDIAN_MS[session.size]! * Math.exp(slowness) * tail;
     const tokensOut = 20 + Math.floor(random.next() * 100);
     return {
       session,
       arm,
       failed,
-      ms,
       size: SIZES[session.size]!,
       tokensOut,
       cost: tokensOut * (canary ? cost : 1),
     };
+  }
+
+  /** Milliseconds that it took. */
+  took({ session, arm }: Answered): number {
+    if (Number.isNaN(session.slowness)) session.slowness = SESSION_SPREAD * normal(this.#random);
+    const slowness = session.slowness + REQUEST_SPREAD * normal(this.#random);
+    const tail = arm === 'canary' && slowness > Z95 * SPREAD ? this.#difference.slowest : 1;
+    return MEDIAN_MS[session.size]! * Math.exp(slowness) * tail;
   }
 }
 
