@@ -63,10 +63,10 @@ describe('a session of a route under release', () => {
     await it.askedAs(session);
     it.step(0.2);
     await it.askedAs(session);
-    expect(it.moves().at(-1)!.data).toMatchObject({ from: 'old', to: 'next', reason: 'release-share' });
+    expect(it.moves().at(-1)!.data).toMatchObject({ from: 'old', to: 'next', reason: 'canary-share' });
     it.rollBack();
     await it.askedAs(session);
-    expect(it.moves().at(-1)!.data).toMatchObject({ from: 'next', to: 'old', reason: 'release-taken-back' });
+    expect(it.moves().at(-1)!.data).toMatchObject({ from: 'next', to: 'old', reason: 'rolled-back' });
   });
 
   it('goes back by a rollback also where the canary keeps the weight that it had before', async () => {

@@ -149,7 +149,7 @@ function whyMoved(before: SessionPlace, world: World, x: Exchange, now: number):
   if (before.backend === x.backend!.name) return 'model-changed';
   const target = settings.targets.find(({ backend }) => backend === before.backend);
   const present = world.backends.get(before.backend);
-  if (x.route!.takenBack === before.backend) return 'release-taken-back';
+  if (x.route!.takenBack === before.backend) return 'rolled-back';
   if (!target || !present)
     return [...world.routes.values()].some(
       (route) =>
@@ -161,6 +161,6 @@ function whyMoved(before: SessionPlace, world: World, x: Exchange, now: number):
   if (present.endpoints.every((endpoint) => endpoint.waitMs(now) > 0)) return 'endpoints-unwell';
   if (x.tried.some((endpoint) => endpoint.backend === before.backend)) return 'attempt-failed';
   if (x.armed?.standsIn) return 'arm-stands-in';
-  if (x.armed?.arm === 'canary') return 'release-share';
+  if (x.armed?.arm === 'canary') return 'canary-share';
   return settings.affinity === 'session' ? 'weights' : 'no-affinity';
 }

@@ -100,6 +100,31 @@ export class World {
   swap(snapshot: Snapshot): void {
     const { settings } = snapshot;
     const named = new Set<string>();
+    const backends = this.#backendsOf(snapshot, named);
+    const routes = this.#routesOf(snapshot, backends);
+    this.snapshot = snapshot;
+    this.routes = routes;
+    this.pipelines = new Map(
+      Object.entries(settings.pipelines).map(([name, each]) => [name, pipelineRoute(name, each)]),
+    );
+    this.backends = backends;
+    this.tiers = new Set(Object.values(settings.backends).flatMap(({ tier }) => tier ?? []));
+    this.tenants = settings.tenants ? new Map(Object.entries(settings.tenants)) : undefined;
+    this.keys = new KeyRing(snapshot.keys);
+    this.quotas.swap(settings);
+    for (const endpoint of [...this.endpoints.values()]) {
+      endpoint.retired = !named.has(endpoint.key);
+      this.#forgetIfIdle(endpoint);
+    }
+    this.#readHealth();
+    for (const name of this.#lines.keys()) this.#wakeByName(name);
+    this.#forgetNames();
+    for (const run of this.onSwapped) run();
+  }
+
+  /** `named` is given the keys of their endpoints. */
+  #backendsOf(snapshot: Snapshot, named: Set<string>): Map<string, Backend> {
+    const { settings } = snapshot;
     const backends = new Map<string, Backend>();
     const floors = floorsOf(priorities.map((priority) => settings.gateway.floors[priority]));
     for (const [name, backend] of Object.entries(settings.backends)) {
@@ -121,6 +146,11 @@ export class World {
         host: 'endpoints' in backend ? undefined : this.#host(name),
       });
     }
+    return backends;
+  }
+
+  #routesOf(snapshot: Snapshot, backends: ReadonlyMap<string, Backend>): Map<string, Route> {
+    const { settings } = snapshot;
     const routes = new Map<string, Route>();
     const drifts = this.#deps.drifts?.swap(settings.routes);
     for (const [name, route] of Object.entries(settings.routes)) {
@@ -154,24 +184,7 @@ export class World {
         usualOut: keep(this.#usualOut, name, () => ({ value: undefined, answers: 0 })),
       });
     }
-    this.snapshot = snapshot;
-    this.routes = routes;
-    this.pipelines = new Map(
-      Object.entries(settings.pipelines).map(([name, each]) => [name, pipelineRoute(name, each)]),
-    );
-    this.backends = backends;
-    this.tiers = new Set(Object.values(settings.backends).flatMap(({ tier }) => tier ?? []));
-    this.tenants = settings.tenants ? new Map(Object.entries(settings.tenants)) : undefined;
-    this.keys = new KeyRing(snapshot.keys);
-    this.quotas.swap(settings);
-    for (const endpoint of [...this.endpoints.values()]) {
-      endpoint.retired = !named.has(endpoint.key);
-      this.#forgetIfIdle(endpoint);
-    }
-    this.#readHealth();
-    for (const name of this.#lines.keys()) this.#wakeByName(name);
-    this.#forgetNames();
-    for (const run of this.onSwapped) run();
+    return routes;
   }
 
   /** Takes what control has learned; it arrives beside snapshots. */
