@@ -1,8 +1,10 @@
 import type { z } from '@hono/zod-openapi';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { EventsAsked } from '../events/reading.ts';
+import type { DecisionsSurface } from './decisions.ts';
 import type { DriftSurface } from './drift.ts';
 import type { ParitySurface } from './parity.ts';
+import type { RegistrySurface } from './registry.ts';
 import type { ReleasesSurface } from './releases.ts';
 import type * as schemas from './schemas.ts';
 import type { Status } from './status-schema.ts';
@@ -34,7 +36,12 @@ export class ApiFault extends Error {
 }
 
 /** What stands behind the management API: control. Each may throw an ApiFault. */
-export interface Surface extends ReleasesSurface, ParitySurface, DriftSurface {
+export interface Surface
+  extends ReleasesSurface,
+    ParitySurface,
+    DriftSurface,
+    RegistrySurface,
+    DecisionsSurface {
   status(): Promise<Status>;
   /** In Prometheus' exposition format. */
   metrics(): Promise<string>;

@@ -7,13 +7,13 @@ import { type Fault, formatFault } from '../config/faults.ts';
 import { keepLastGood } from '../config/last-good.ts';
 import { loadConfig } from '../config/load.ts';
 import { type Redirect, redirect } from '../config/redirect.ts';
-import type { Settings } from '../config/schema/index.ts';
 import type { LedgerService } from '../events/ledger.ts';
 import type { StoredOrigin } from '../store/contracts.ts';
 import type { Place } from '../supervisor/parts.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { withAuthors } from './authors.ts';
 import { type Effective, effectiveOf, type Read, readConfiguration } from './configuration.ts';
+import type { Guard } from './guards.ts';
 import { unguarded } from './unguarded.ts';
 
 export interface ChangesOptions {
@@ -25,10 +25,8 @@ export interface ChangesOptions {
   publish: (causes: string[]) => Promise<void>;
   /** Why a value may not be changed live by hand; undefined where it may. */
   held?: (path: string) => string | undefined;
-  /** Why a configuration, sound in itself, may not take the place of the one that runs. */
-  objections?:
-    | ((before: Settings, after: Pick<Effective, 'settings' | 'config'>, file: string) => Fault[])
-    | undefined;
+  /** Who else has a say. */
+  guard?: Guard | undefined;
 }
 
 /** A change that was refused. */
@@ -91,7 +89,7 @@ export class Changes {
       this.refuse(read.faults);
       return;
     }
-    const open = this.#objections(read.effective, file);
+    const open = await this.#objections(read.effective, file);
     if (open.length > 0) {
       this.refuse(open);
       return;
@@ -121,7 +119,7 @@ export class Changes {
       if (held !== undefined) throw new ApiFault(409, 'conflict', held);
     }
     const after = { settings: overlaid.config.settings, config: overlaid.config };
-    const open = this.#objections(after, 'request body');
+    const open = await this.#objections(after, 'request body');
     if (open.length > 0) throw this.#refuse(open, actor);
     event.data = { changes, paths: changes.map(({ path }) => path), restart };
     await ledger.store.overlays.change(put, remove, event);
@@ -174,9 +172,9 @@ export class Changes {
     this.#refuse(faults, this.#fileActor);
   }
 
-  #objections(after: Pick<Effective, 'settings' | 'config'>, file: string): Fault[] {
+  async #objections(after: Pick<Effective, 'settings' | 'config'>, file: string): Promise<Fault[]> {
     const { settings } = this.#current;
-    const more = this.#options.objections?.(settings, after, file) ?? [];
+    const more = (await this.#options.guard?.objections(settings, after, file)) ?? [];
     return [...unguarded(this.#began.settings, after.settings, file), ...more];
   }
 

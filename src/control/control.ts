@@ -24,13 +24,13 @@ import { withAuthors } from './authors.ts';
 import { Changes } from './changes.ts';
 import type { Effective } from './configuration.ts';
 import { type GatewayLink, type GatewayPeer, Gateways } from './gateways.ts';
+import type { Guard } from './guards.ts';
 import { backendOfPart, HostStandings } from './host-standings.ts';
 import { startsOf } from './host-starts.ts';
 import { type HostLink, Hosts, type RememberedHost } from './hosts.ts';
 import { IdleHosts } from './idle-hosts.ts';
 import { liveKeys } from './keys/index.ts';
 import { type LeaseService, leaseService } from './leases/service.ts';
-import type { Parity } from './parity/index.ts';
 import { Health } from './probing/health.ts';
 import type { Probe } from './probing/prober.ts';
 import { QuotaService } from './quota/service.ts';
@@ -56,7 +56,7 @@ export interface ControlOptions {
   sessions?: Pick<KeptSessions, 'keep'>;
   /** Absent where nothing is released. */
   releases?: Pick<ReleaseService, 'arms' | 'held' | 'settled'>;
-  parity?: Pick<Parity, 'objections' | 'settled'>;
+  guard?: Guard;
 }
 
 /** Hosts that served before a restart of control and have not connected within this time are not believed any more. */
@@ -104,8 +104,7 @@ export class Control {
     const { log, place } = options;
     const publish = (causes: string[]) => this.#publishAll(causes);
     const held = (path: string) => options.releases?.held(path);
-    const { parity } = options;
-    const hooks = { publish, held, objections: parity?.objections.bind(parity) };
+    const hooks = { publish, held, guard: options.guard };
     this.changes = new Changes({ place, ledger, log, blamer: this.#blamer, ...hooks }, effective);
     this.snapshots = snapshots;
     this.hosts = new Hosts(hosts, {
@@ -314,7 +313,7 @@ export class Control {
     this.#options.ledger.keep({ ageMs: settings.store.keep.age, sizeBytes: settings.store.keep.size });
     this.#options.sessions?.keep(settings.sessions.keep);
     this.#options.releases?.settled();
-    this.#options.parity?.settled();
+    this.#options.guard?.settled();
     this.#want();
     // Lines of a file that was refused are not those that run.
     if (this.changes.filesStand) this.#explain(snapshot.number, origins);

@@ -22,9 +22,11 @@ import { overlaid, readBeginning } from './configuration.ts';
 import { Control } from './control.ts';
 import { hookRunner } from './drift/hook.ts';
 import { DriftService } from './drift/service.ts';
+import { together } from './guards.ts';
 import { TenantKeys } from './keys/index.ts';
 import { Parity } from './parity/index.ts';
 import { httpProbe } from './probing/http-probe.ts';
+import { RegistryService } from './registry/service.ts';
 import { ReleaseService } from './releases/service.ts';
 import { httpPages } from './scraping/http-page.ts';
 import { KeptSessions } from './sessions.ts';
@@ -59,12 +61,14 @@ async function start(place: Place, log: Logger): Promise<void> {
   const { ledger, effective, faults } = await openLedger(place, log);
   const sessions = new KeptSessions({ dataDir: place.data, ledger, log, ...timing });
   const parity = await Parity.open({ ledger, log, ...timing });
+  const { registry: settings } = effective.settings;
+  const registry = new RegistryService({ ledger, log, data: place.data, settings, ...timing });
   const drift = await DriftService.open({ ledger, log, runHook: hookRunner(systemTimers), ...timing });
   const released = { ledger, log, machines: CanaryMachine, gates: [parity.gate], ...timing };
   const releases = await ReleaseService.open(released);
   const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
   const control = await Control.start(
-    { place, ledger, log, sessions, releases, parity, ...senses, ...timing },
+    { place, ledger, log, sessions, releases, guard: together(parity, registry), ...senses, ...timing },
     effective,
     faults,
   );
@@ -86,8 +90,14 @@ async function start(place: Place, log: Logger): Promise<void> {
     ...timing,
   });
   // Workers first: they wait for their settings.
-  const admin = await listenForAdmins(place, control, { ledger, sessions, releases, parity, drift }, log);
+  const admin = await listenForAdmins(
+    place,
+    control,
+    { ledger, sessions, releases, parity, drift, registry },
+    log,
+  );
   control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
+  registry.begin(control);
   parity.begin(control);
   drift.begin(control);
   releases.begin(control);
@@ -165,6 +175,7 @@ async function listenForAdmins(
     releases: ReleaseService;
     parity: Parity;
     drift: DriftService;
+    registry: RegistryService;
   },
   log: Logger,
 ) {

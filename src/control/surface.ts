@@ -3,17 +3,20 @@ import { ApiFault, type Config, type Key, type Surface } from '../api/contracts.
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { LedgerService } from '../events/ledger.ts';
 import { type EventsAsked, openEvents, requestRecord } from '../events/reading.ts';
-import { nothingKnown, why } from '../events/why.ts';
+import { nothingKnown, type WhySource, why } from '../events/why.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { ERRORS, type Failure } from '../kernel/errors.ts';
 import type { WorkerState } from '../links/messages.ts';
 import type { MetricJson } from '../telemetry/tally.ts';
 import type { Control } from './control.ts';
+import { decisionsSurface } from './decisions/surface.ts';
 import type { DriftService } from './drift/service.ts';
 import { addDriftMetrics, driftSurface } from './drift/surface.ts';
 import type { TenantKeys } from './keys/index.ts';
 import type { Parity } from './parity/index.ts';
 import { quotasLeft } from './quota/left.ts';
+import type { RegistryService } from './registry/service.ts';
+import { registrySurface } from './registry/surface.ts';
 import { addReleaseMetrics } from './releases/metrics.ts';
 import type { ReleaseService } from './releases/service.ts';
 import { releasesAtAGlance, releasesSurface } from './releases/surface.ts';
@@ -36,15 +39,21 @@ export function surfaceOf(options: {
   releases: ReleaseService;
   parity: Parity;
   drift: DriftService;
+  registry: RegistryService;
   clock: Clock;
   file: string;
 }): Surface {
-  const { control, ledger, keys, sessions, releases, parity, drift, clock, file } = options;
+  const { control, ledger, keys, sessions, releases, parity, drift, registry, clock, file } = options;
   const extent = remembered(clock, EXTENT_MS, () => ledger.store.ledger.extent());
+  const told: WhySource = {
+    store: ledger.store,
+    find: (id, withinMs) => ledger.find(id, withinMs),
+    related: (subject) => registry.related(subject),
+  };
   // Callers know a response by its own id, the ledger by that of its request.
   const whyResponse = async (id: string) => {
     const request = id.startsWith('resp_') ? await sessions.requestOf(id).catch(() => undefined) : undefined;
-    return request && why(ledger, request);
+    return request && why(told, request);
   };
   return {
     ...listsOf(control),
@@ -52,6 +61,8 @@ export function surfaceOf(options: {
     ...releasesSurface(releases, ledger),
     ...parity.surface,
     ...driftSurface(drift),
+    ...registrySurface(registry.registry, ledger.store.registry, clock),
+    ...decisionsSurface(registry, ledger.store, () => control.effective.settings),
     async status() {
       const workers = await statesOf(control);
       const { number, event, endpoints } = control.snapshots.current;
@@ -93,7 +104,7 @@ export function surfaceOf(options: {
     revokeKey: async (id, actor) => orThrow(await keys.revoke(id, actor)),
     events: (asked) => eventsOf(ledger, asked),
     why: async (id) => {
-      const found = (await why(ledger, id)) ?? (await whyResponse(id));
+      const found = (await why(told, id)) ?? (await whyResponse(id));
       if (!found) throw new ApiFault(404, 'not_found', nothingKnown(id));
       return found;
     },

@@ -1,5 +1,6 @@
 import { CANARY_REASONS } from './canary-reasons.ts';
 import { DRIFT_IN_SHORT, DRIFT_REASONS } from './drift-reasons.ts';
+import { REGISTRY_REASONS } from './registry-reasons.ts';
 import { RELEASE_REASONS } from './release-reasons.ts';
 
 /**
@@ -329,6 +330,7 @@ export const REASONS = {
 
   // Releases
   ...CANARY_REASONS,
+  ...REGISTRY_REASONS,
   ...RELEASE_REASONS,
 
   // The ledger

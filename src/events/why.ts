@@ -33,6 +33,8 @@ export interface WhySource {
   store: Pick<Store, 'ledger' | 'snapshots'>;
   /** Finds an event that may still be on its way from its worker; see LedgerService.find. */
   find(id: string, withinMs: number): Promise<StoredEvent | undefined>;
+  /** Ids of events that tell more of a subject than its own do, such as what was decided about it. */
+  related?(subject: string): Promise<string[]>;
 }
 
 /** How long a record that may be on its way is waited for. */
@@ -59,8 +61,10 @@ const SUBJECTS = [
   'session:',
   'release:',
   'parity:',
+  'version:',
+  'decision:',
 ];
-const NO_REQUEST_ID = /^(ev|key|batch|rel|par)_/;
+const NO_REQUEST_ID = /^(ev|key|batch|rel|par|dec)_/;
 
 /**
  * The chain of causes of a request (by Armature's id or the caller's), an event, or a subject such as `snapshot:3`,
@@ -75,10 +79,16 @@ export async function why(source: WhySource, id: string): Promise<Why | undefine
   for (const prefix of SUBJECTS) {
     const subject = prefix + id;
     const found = await store.ledger.events({ order: 'desc', subject, limit: SUBJECT_EVENTS });
-    const newest = found.map((stored) => stored.event);
+    const newest = [...found.map((stored) => stored.event), ...(await relatedTo(source, subject))];
     if (newest.length > 0) return tell(store, id, subject, newest);
   }
   return NO_REQUEST_ID.test(id) ? undefined : withoutRecord(store, id);
+}
+
+async function relatedTo({ store, related }: WhySource, subject: string): Promise<LedgerEvent[]> {
+  const ids = (await related?.(subject)) ?? [];
+  const found = await Promise.all(ids.map((id) => store.ledger.event(id)));
+  return found.flatMap((stored) => (stored ? [stored.event] : []));
 }
 
 /** Why nothing is known of an id, for whoever asked. */

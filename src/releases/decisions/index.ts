@@ -1,0 +1,122 @@
+import type { LedgerEvent } from '../../events/contracts.ts';
+import type { EventDraft } from '../../events/event-maker.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { idMaker } from '../../kernel/ids.ts';
+import type { Random } from '../../kernel/random.ts';
+import type { Documents } from '../../store/contracts.ts';
+
+/** What a decision was taken on: something of the ledger, an address, or a file as it was then. */
+export type DecisionEvidence =
+  | { kind: 'id'; id: string }
+  | { kind: 'url'; url: string }
+  | {
+      kind: 'file';
+      name: string;
+      /** Hexadecimal. */
+      sha256: string;
+      bytes: number;
+      /** The file itself where it is JSON and small, such as what `armature bench --json` prints. */
+      content?: unknown;
+    };
+
+/** Who chose which engine, hardware and version for what, why, and on which evidence. It does not change. */
+export interface Decision {
+  /** `dec_...` */
+  id: string;
+  engine: string;
+  hardware: string;
+  /** `NAME@NUMBER` of the registry, or a version in words. */
+  version: string;
+  /** `route:NAME`, `backend:NAME` or `model:NAME`. */
+  for: string[];
+  why: string;
+  evidence: DecisionEvidence[];
+  by: string;
+  /** Who recorded it. */
+  actor: string;
+  /** ISO 8601, milliseconds, UTC. */
+  at: string;
+  /** The event that tells of it. */
+  event: string;
+}
+
+export type NewDecision = Omit<Decision, 'id' | 'actor' | 'at' | 'event'>;
+
+export const DECISION_KIND = 'decision';
+
+export interface DecisionsOptions {
+  documents: Documents;
+  event: (draft: EventDraft) => LedgerEvent;
+  clock: Clock;
+  random: Random;
+}
+
+/** Decisions about stacks, each kept with its event. */
+export class Decisions {
+  readonly #options: DecisionsOptions;
+  readonly #makeId: (wallMs: number) => string;
+
+  constructor(options: DecisionsOptions) {
+    this.#options = options;
+    this.#makeId = idMaker('dec', options.random);
+  }
+
+  /** `causes` are the events behind its evidence. Rejects with a StoreError, `conflict` where there are too many. */
+  async add(decided: NewDecision, actor: string, causes: string[]): Promise<Decision> {
+    const { documents, event: makeEvent, clock } = this.#options;
+    const id = this.#makeId(clock.wall());
+    const { engine, hardware, version, why, by } = decided;
+    const event = makeEvent({
+      type: 'stack-decided',
+      subject: `decision:${id}`,
+      actor,
+      causes,
+      data: {
+        engine,
+        hardware,
+        version,
+        chosenFor: decided.for,
+        why,
+        by,
+        evidence: decided.evidence.map(told),
+      },
+    });
+    const decision: Decision = { ...decided, id, actor, at: event.at, event: event.id };
+    await documents.change([{ kind: DECISION_KIND, id, body: decision, on: 0 }], [event]);
+    return decision;
+  }
+
+  async get(id: string): Promise<Decision | undefined> {
+    return (await this.#options.documents.get(DECISION_KIND, id))?.body as Decision | undefined;
+  }
+
+  /** Oldest first: ids sort by time. Only those that follow `after`. */
+  async list(limit: number, after?: string): Promise<Decision[]> {
+    const documents = await this.#options.documents.list(DECISION_KIND, limit, after);
+    return documents.map(({ body }) => body as Decision);
+  }
+
+  /** The newest decisions about any of these subjects, newest first. */
+  async about(subjects: readonly string[], limit: number): Promise<Decision[]> {
+    const found: Decision[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await this.list(PAGE, after);
+      found.push(...page.filter((decision) => isAbout(decision, subjects)));
+      if (page.length < PAGE) return found.slice(-limit).reverse();
+      after = page.at(-1)!.id;
+    }
+  }
+}
+
+const PAGE = 1000;
+
+function isAbout(decision: Decision, subjects: readonly string[]): boolean {
+  return subjects.some(
+    (subject) => decision.for.includes(subject) || subject === `version:${decision.version}`,
+  );
+}
+
+function told(evidence: DecisionEvidence): string {
+  if (evidence.kind === 'id') return evidence.id;
+  return evidence.kind === 'url' ? evidence.url : `${evidence.name} (sha256 ${evidence.sha256.slice(0, 12)})`;
+}
