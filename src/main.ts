@@ -16,6 +16,9 @@ switch (name) {
   case 'host':
     await (await import('./hosts/main.ts')).run(args);
     break;
+  case 'load':
+    await (await import('./load/main.ts')).run();
+    break;
   default: {
     const [{ main }, { leaveWhenNobodyReads }] = await Promise.all([
       import('./cli/program.ts'),

@@ -1,6 +1,8 @@
 import { formatDuration } from '../kernel/units.ts';
 import { type Findings, protocolsOf } from './checks.ts';
+import { checkCompare } from './compare-checks.ts';
 import type { ReleaseSettings, Settings } from './schema/index.ts';
+import { checkStress } from './stress-checks.ts';
 
 /** What a route's settings for releases say about one another, and about the backends. */
 export function checkReleases({ routes, backends }: Settings, findings: Findings): void {
@@ -9,6 +11,8 @@ export function checkReleases({ routes, backends }: Settings, findings: Findings
     const path = ['routes', name, 'release'];
     for (const { key, message, hint } of contradictionsOf(release))
       findings.fault('contradiction', [...path, ...key], message, hint === undefined ? {} : { hint });
+    if (release.compare) checkCompare(release.compare, [...path, 'compare'], findings);
+    if (release.stress) checkStress(release.stress, [...path, 'stress'], findings);
     const speaks = protocolsOf(backends[release.baseline ?? '']);
     const spoken = targets.flatMap(({ backend }) => protocolsOf(backends[backend]));
     if (speaks.length > 0 && spoken.length > 0 && !speaks.some((protocol) => spoken.includes(protocol))) {

@@ -2,6 +2,7 @@ import { CANARY_REASONS } from './canary-reasons.ts';
 import { DRIFT_IN_SHORT, DRIFT_REASONS } from './drift-reasons.ts';
 import { REGISTRY_REASONS } from './registry-reasons.ts';
 import { RELEASE_REASONS } from './release-reasons.ts';
+import { STRESS_IN_SHORT, STRESS_REASONS } from './stress-reasons.ts';
 
 /**
  * Every code of a reason, and what it says: decisions of the path and its policies, and types of events. `words.ts` tells
@@ -332,6 +333,7 @@ export const REASONS = {
   ...CANARY_REASONS,
   ...REGISTRY_REASONS,
   ...RELEASE_REASONS,
+  ...STRESS_REASONS,
 
   // The ledger
   'events-dropped': '{count} events were dropped: {reason}.',
@@ -383,5 +385,6 @@ export const IN_SHORT: Readonly<Record<string, string>> = {
   'parity-expired': 'its certificate has expired',
   'sentinel-changed': 'it decides otherwise than it did',
   ...DRIFT_IN_SHORT,
+  ...STRESS_IN_SHORT,
   'sentinel-apart': 'it decides otherwise than the reference',
 };

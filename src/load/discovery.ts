@@ -1,4 +1,4 @@
-import { request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 
 interface Target {
   origin: string;
@@ -22,16 +22,19 @@ export async function describeModel(
   target: Target,
   model: string,
   headers: Record<string, string>,
+  dispatcher?: Dispatcher,
 ): Promise<unknown> {
-  return get(target, `/models/${encodeURIComponent(model)}`, headers);
+  return get(target, `/models/${encodeURIComponent(model)}`, headers, dispatcher);
 }
 
 async function get(
   { origin, base }: Target,
   path: string,
   headers: Record<string, string>,
+  dispatcher?: Dispatcher,
 ): Promise<unknown> {
   const { statusCode, body } = await request(`${origin}${base}${path}`, {
+    ...(dispatcher && { dispatcher }),
     headers,
     headersTimeout: ASK_MS,
     bodyTimeout: ASK_MS,

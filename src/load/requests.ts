@@ -10,6 +10,8 @@ export interface RequestSettings {
   model: string;
   kind: Kind;
   stream: boolean;
+  /** What the engine knows the longest answer by. Default: `max_tokens`. */
+  cap?: string;
 }
 
 /** Words of three letters: with a space each is about one token to most tokenizers, and four bytes to those who count bytes. */
@@ -41,12 +43,12 @@ export function promptMaker(random: Random): (tokens: number) => string {
   };
 }
 
-/** Makes OpenAI-style requests. An answer's length is asked for by `max_tokens`; a real model may say less. */
+/** Makes OpenAI-style requests. An answer's length is asked for; a real model may say less. */
 export function openaiRequests(
   settings: RequestSettings,
   random: Random,
 ): (intended: Intended) => LoadRequest {
-  const { base, model, kind, stream } = settings;
+  const { base, model, kind, stream, cap = 'max_tokens' } = settings;
   const prompt = promptMaker(random);
   if (kind === 'embeddings') {
     return ({ promptTokens }) => ({
@@ -60,7 +62,7 @@ export function openaiRequests(
     body: JSON.stringify({
       model,
       messages: [{ role: 'user', content: prompt(promptTokens) }],
-      max_tokens: outputTokens,
+      [cap]: outputTokens,
       ...(stream && { stream: true, stream_options: { include_usage: true } }),
     }),
     streams: stream,

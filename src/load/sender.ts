@@ -1,13 +1,15 @@
 import { Client, type Dispatcher } from 'undici';
 import { EventSplitter } from '../protocols/openai/event-splitter.ts';
 import { type AnswerTokens, readPiece, usageTokens } from './answer.ts';
-import type { LoadRequest, Outcome, Sender, Watch } from './contracts.ts';
+import type { LoadRequest, LoadTask, Outcome, Sender, Watch } from './contracts.ts';
 
 export interface SenderSettings {
   /** Connections at most; in an open loop further requests wait for one, and that wait is part of their latency. */
   connections: number;
   /** Of every request. */
   headers: Record<string, string>;
+  /** PEM texts, and the name that the certificate must carry where it is not the host. */
+  tls?: LoadTask['tls'];
 }
 
 /** An answer's bytes that are kept to read its usage from; of longer ones it stays unknown. */
@@ -24,6 +26,7 @@ export function openSender(origin: string, settings: SenderSettings): Sender {
   const waiting: SentRequest[] = [];
   let waited = 0;
   const headers = { 'content-type': 'application/json', ...settings.headers };
+  const connect = { timeout: 10_000, ...tlsOf(settings.tls) };
 
   function open(): Client {
     const client = new Client(origin, {
@@ -32,7 +35,7 @@ export function openSender(origin: string, settings: SenderSettings): Sender {
       headersTimeout: 0, // the run has a timeout of its own
       bodyTimeout: 0,
       keepAliveTimeout: 60_000,
-      connect: { timeout: 10_000 },
+      connect,
     });
     clients.push(client);
     return client;
@@ -183,4 +186,9 @@ function failureOf(error: Error, answered: boolean): string {
   if (answered) return 'cut';
   if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') return 'reset';
   return 'broken';
+}
+
+/** What a connection is opened with. */
+export function tlsOf({ serverName, ...pem }: NonNullable<LoadTask['tls']> = {}): object {
+  return serverName === undefined ? pem : { ...pem, servername: serverName };
 }

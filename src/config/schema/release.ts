@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { compare } from './compare.ts';
+import { stress } from './stress.ts';
 import { duration, name, whole } from './values.ts';
 
 const share = (says: string) =>
@@ -36,6 +38,8 @@ export const release = z
     pairsMin: whole(1)
       .default(100)
       .describe('Answers to copies that have to be compared before callers meet the canary.'),
+    compare: compare.optional(),
+    stress: stress.optional(),
     deadline: duration.prefault('24h').describe('All of it; what is not certified by then is rolled back.'),
     alpha: share(
       'The chance of a false abort in the life of a release, however often it is looked at.',

@@ -4,7 +4,7 @@ import type { Call, HeardAnswer } from '../../../gateway/contracts.ts';
 import { replayedRandom } from '../../../kernel/random.ts';
 import { type Tensor, writeInferAnswer } from '../../../protocols/oip/tensors.ts';
 import { readAnswer } from './answers.ts';
-import type { ReadAnswer, ReadPair } from './contracts.ts';
+import type { ReadAnswer } from './contracts.ts';
 import { byEmbedding } from './embedding.ts';
 import { exact } from './exact.ts';
 import { byJudge, verdictOf } from './judge.ts';
@@ -33,7 +33,8 @@ function texts(
 }
 
 const json = (value: unknown) => texts(JSON.stringify(value));
-const between = (caller: ReadAnswer, copy: ReadAnswer) => ({ caller, copy }) as ReadPair<never>;
+// biome-ignore lint/suspicious/noExplicitAny: a pair of any kind, as each comparison takes its own
+const between = (caller: ReadAnswer, copy: ReadAnswer): any => ({ caller, copy });
 
 describe('an answer is read', () => {
   it('of a chat: its choices in their order, with what they call', () => {

@@ -1,0 +1,95 @@
+import { dialectOf } from '../../backends/register.ts';
+import type { BackendSettings, Settings, StressSettings } from '../../config/schema/index.ts';
+import type { LedgerEvent } from '../../events/contracts.ts';
+import type { EventDraft } from '../../events/event-maker.ts';
+import { authHeaders, readTls } from '../../gateway/state/way-to-backend.ts';
+import type { Timers } from '../../kernel/timers.ts';
+import type { LoadTask } from '../../load/contracts.ts';
+import type { Action, Gate, GateAsked, GateVerdict } from '../../releases/contracts.ts';
+import { stressLoad } from '../../releases/stress/load.ts';
+import { judgeStress } from '../../releases/stress/verdict.ts';
+import type { HostPeer } from '../hosts.ts';
+import { MemoryWatch } from './host-memory.ts';
+import { startLoad } from './load-process.ts';
+
+export interface StressGateOptions {
+  settings(): Settings;
+  /** Where the backend is reached now; of a host of ours once it serves: it is woken where it is idle. */
+  endpoints(backend: string, asked: GateAsked, signal: AbortSignal): Promise<readonly string[]>;
+  hosts(): readonly Pick<HostPeer, 'backend' | 'pid'>[];
+  /** Stores what came of it. */
+  tell(draft: EventDraft): LedgerEvent;
+  timers: Timers;
+  /** What Armature's processes start with. */
+  entry: string;
+}
+
+/**
+ * What is released proves itself under load before a caller meets it: by `routes.NAME.release.stress`, within its caps, at the
+ * address of its engine, in a process of its own. It is never done to what answers callers.
+ */
+export class StressGate implements Gate {
+  readonly name = 'stress';
+  readonly #options: StressGateOptions;
+
+  constructor(options: StressGateOptions) {
+    this.#options = options;
+  }
+
+  applies({ route }: GateAsked): boolean {
+    return this.#stressOf(route) !== undefined;
+  }
+
+  async pass(asked: GateAsked, signal: AbortSignal): Promise<GateVerdict> {
+    const stress = this.#stressOf(asked.route);
+    if (!stress) throw new Error(`routes.${asked.route}.release.stress is gone`);
+    const endpoints = await this.#options.endpoints(asked.backend, asked, signal);
+    signal.throwIfAborted();
+    const settings = this.#options.settings();
+    const backend = settings.backends[asked.backend];
+    if (!backend) throw new Error(`there is no backend ${asked.backend} any more`);
+    if (endpoints.length === 0) throw new Error(`no endpoint of ${asked.backend} can be reached`);
+    const load = stressLoad(stress, asked.backend, { settings, endpoints });
+    if ('code' in load) return this.#tell(asked, false, load);
+    const { passed, reason } = await this.#run({ ...load, ...wayTo(backend) }, asked.backend, stress, signal);
+    return this.#tell(asked, passed, reason);
+  }
+
+  async #run(task: LoadTask, backend: string, stress: StressSettings, signal: AbortSignal) {
+    const { timers, entry, hosts } = this.#options;
+    const pids = hosts().flatMap((host) => (host.backend === backend ? [host.pid] : []));
+    const memory = new MemoryWatch(pids, timers);
+    const load = startLoad(task, { entry, timers, signal });
+    const result = await load.result.finally(() => memory.end());
+    signal.throwIfAborted(); // what was cut short shows nothing
+    if ('unable' in result) throw new Error(`the load test could not begin: ${result.unable}`);
+    return judgeStress(stress, result, memory.end());
+  }
+
+  #tell(asked: GateAsked, passed: boolean, reason: Action['reason']): GateVerdict {
+    const { route, backend, release } = asked;
+    const event = this.#options.tell({
+      type: passed ? 'stress-passed' : 'stress-failed',
+      subject: `release:${release}`,
+      data: { route, backend, ...reason.figures, ...(passed ? {} : { for: reason.code }) },
+    });
+    return { passed, reason, event: event.id };
+  }
+
+  #stressOf(route: string): StressSettings | undefined {
+    return this.#options.settings().routes[route]?.release?.stress;
+  }
+}
+
+/** What the gateway would send to the engine beside the request. */
+function wayTo(backend: BackendSettings): Pick<LoadTask, 'headers' | 'tls' | 'cap'> {
+  const pairs = authHeaders(backend);
+  const headers: Record<string, string> = {};
+  for (let at = 0; at < pairs.length; at += 2) headers[pairs[at]!] = pairs[at + 1]!;
+  const cap = dialectOf(backend.engine).chatCap ?? 'max_tokens';
+  if (!('tls' in backend) || !backend.tls) return { headers, cap };
+  const { unreadable, ...tls } = readTls(backend.tls);
+  if (unreadable !== undefined) throw new Error(`${unreadable} cannot be read`);
+  const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
+  return { headers, cap, tls: given };
+}
