@@ -27,7 +27,16 @@ const arm = z.looseObject({
   tokensOut: z.number(),
   cost: z.number(),
   times: z
-    .record(z.string(), z.object({ count: z.number(), p50: z.number(), p95: z.number(), p99: z.number() }))
+    .record(
+      z.string(),
+      z.object({
+        count: z.number(),
+        p50: z.number(),
+        p95: z.number(),
+        p99: z.number(),
+        within: z.number().describe('How far the shares below these percentiles may be off, 0 to 1.'),
+      }),
+    )
     .describe('Milliseconds, by size class of the request.'),
 });
 

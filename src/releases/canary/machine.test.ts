@@ -366,6 +366,10 @@ describe('Edges', () => {
       .tell({ ...release.empty(), arms: { ...release.empty().arms, stable: arm(500, 0, times(500)) } })
       .pass(60_000);
     expect(release.said).toEqual(['release-edges-wanting', 'release-edges-frozen', 'release-canary-begins']);
+    expect(release.machine.report(release.nowMs).arms.stable.times['chat/64']).toMatchObject({
+      count: 1000,
+      within: 0.0858,
+    });
     const { p95, p99 } = release.machine.report(release.nowMs).edges!.times['chat/64']!;
     expect(p95 / 1050).toBeGreaterThan(0.96);
     expect(p95 / 1050).toBeLessThan(1.04);

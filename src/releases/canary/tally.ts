@@ -1,4 +1,5 @@
 import type { ArmEvidence } from '../contracts.ts';
+import { rho } from '../statistics/confidence.ts';
 import type { ArmReport } from './contracts.ts';
 import { Histogram, type HistogramState } from './histogram.ts';
 
@@ -59,14 +60,16 @@ export class Tally {
 
   report(): ArmReport {
     const { requests, failed, tokensIn, tokensOut, cost } = this;
+    const seen = [...this.times].filter(([, histogram]) => histogram.count > 0);
     const times = Object.fromEntries(
-      [...this.times].map(([size, histogram]) => [
+      seen.map(([size, histogram]) => [
         size,
         {
           count: histogram.count,
           p50: histogram.quantile(0.5),
           p95: histogram.quantile(0.95),
           p99: histogram.quantile(0.99),
+          within: Number(Math.min(1, rho(histogram.count)).toPrecision(3)),
         },
       ]),
     );
