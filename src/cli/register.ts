@@ -32,6 +32,14 @@ export const register: Record<string, Entry> = {
     summary: 'move a route to another backend on evidence: start, status, promote, abort',
     load: () => import('./release.ts'),
   },
+  registry: {
+    summary: 'versions of models: add, list, alias, verify, archive, compare',
+    load: () => import('./registry.ts'),
+  },
+  decide: {
+    summary: 'record which engine, hardware and version was chosen, and why',
+    load: () => import('./decide.ts'),
+  },
   bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   sim: { summary: 'run a configuration against a load in virtual time', load: () => import('./sim.ts') },
   completion: { summary: 'print completions for a shell', load: () => import('./completion.ts') },

@@ -13,7 +13,7 @@ export interface Addresses {
 
 export interface CallInit {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Sent as JSON. */
+  /** Sent as JSON; a Buffer as it is. */
   body?: unknown;
 }
 
@@ -33,7 +33,7 @@ export interface Running {
   /** Asks `path`, such as `/api/v1/status`, and gives the JSON of its answer. Throws `failed` for anything but a 2xx. */
   call<T>(path: string, init?: CallInit): Promise<T>;
   /** Asks `path` and gives the lines of its answer as they come, without an end to waiting. */
-  lines(path: string): AsyncIterable<string>;
+  lines(path: string, init?: CallInit): AsyncIterable<string>;
 }
 
 interface Found {
@@ -53,7 +53,7 @@ export async function findRunning(common: CommonOptions): Promise<Running> {
     admin: found.admin,
     gateway: found.gateway,
     call: (path, init) => call(found, path, init),
-    lines: (path) => lines(found, path),
+    lines: (path, init) => lines(found, path, init),
   };
 }
 
@@ -116,8 +116,8 @@ async function call<T>(found: Found, path: string, init: CallInit = {}): Promise
   }
 }
 
-async function* lines(found: Found, path: string): AsyncIterable<string> {
-  const answer = await ask(found, path, {});
+async function* lines(found: Found, path: string, init: CallInit = {}): AsyncIterable<string> {
+  const answer = await ask(found, path, init);
   try {
     for await (const line of createInterface({ input: answer, crlfDelay: Number.POSITIVE_INFINITY })) {
       if (line !== '') yield line;
@@ -139,7 +139,11 @@ async function ask(found: Found, path: string, { method = 'GET', body }: CallIni
   const url = new URL(found.admin + path);
   const headers: Record<string, string> = { accept: 'application/json' };
   if (found.token) headers.authorization = `Bearer ${found.token}`;
-  if (body !== undefined) headers['content-type'] = 'application/json';
+  const bytes = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
+  if (bytes) {
+    headers['content-type'] = bytes === body ? 'application/octet-stream' : 'application/json';
+    headers['content-length'] = String(bytes.length);
+  }
   const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
 
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -148,7 +152,7 @@ async function ask(found: Found, path: string, { method = 'GET', body }: CallIni
       .on('error', (error: NodeJS.ErrnoException) => {
         reject(new NotRunning(`no Armature answers at ${found.admin} (${error.code ?? error.message})`));
       })
-      .end(body === undefined ? undefined : JSON.stringify(body));
+      .end(bytes);
   });
   const status = answer.statusCode ?? 0;
   if (status >= 200 && status < 300) return answer;
