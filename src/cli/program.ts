@@ -28,9 +28,13 @@ export async function main(
   let exitCode = 0;
   const typed = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv;
   try {
-    await program(entries, output, (code) => {
+    const root = program(entries, output, (code) => {
       exitCode = code;
-    }).parseAsync(typed, { from: 'user' });
+    });
+    // A command may have a version of its own to ask for.
+    if (!typed.some((word) => Object.hasOwn(entries, word)))
+      root.version(version(), '--version', 'print the version');
+    await root.parseAsync(typed, { from: 'user' });
     return exitCode;
   } catch (error) {
     return tell(error, output);
@@ -40,7 +44,6 @@ export async function main(
 function program(entries: Record<string, Entry>, output: Output, exit: (code: number) => void): Commander {
   const root = new Commander('armature')
     .description('One address in front of every model you run, and a plain answer to why it did what it did.')
-    .version(version(), '--version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .helpCommand(false)
     .configureHelp({ showGlobalOptions: true })
