@@ -178,7 +178,7 @@ export class ParityService {
   async expire(certificate: Certificate, cause: ExpiryCause, causes: string[], what?: string): Promise<void> {
     const { ledger, clock, log } = this.#options;
     const { id, reference, backend, event } = certificate;
-    if (this.#expiring.has(id)) return;
+    if (this.#expiring.has(id) || this.certificates.get(id)?.expired) return;
     this.#expiring.add(id);
     const expiry = ledger.event({
       type: 'parity-expired',
