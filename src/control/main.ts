@@ -28,6 +28,7 @@ import { Parity } from './parity/index.ts';
 import { httpProbe } from './probing/http-probe.ts';
 import { RegistryService } from './registry/service.ts';
 import { ReleaseService } from './releases/service.ts';
+import { stressGate } from './releases/stress.ts';
 import { httpPages } from './scraping/http-page.ts';
 import { KeptSessions } from './sessions.ts';
 import { surfaceOf } from './surface.ts';
@@ -64,7 +65,8 @@ async function start(place: Place, log: Logger): Promise<void> {
   const { registry: settings } = effective.settings;
   const registry = new RegistryService({ ledger, log, data: place.data, settings, ...timing });
   const drift = await DriftService.open({ ledger, log, runHook: hookRunner(systemTimers), ...timing });
-  const released = { ledger, log, machines: CanaryMachine, gates: [parity.gate], ...timing };
+  const gates = [parity.gate, stressGate(() => control, { ledger, timers: systemTimers })];
+  const released = { ledger, log, machines: CanaryMachine, gates, ...timing };
   const releases = await ReleaseService.open(released);
   const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
   const control = await Control.start(

@@ -178,7 +178,9 @@ describe('a comparison that asks a route', () => {
     expect(await compared(gateway)).toEqual({ worse: 20 });
     const orders = gateway.served.flatMap(({ request }) => {
       const { messages } = JSON.parse(String(request.body));
-      return messages.length < 2 ? [] : [messages[1].content.indexOf('right') < messages[1].content.indexOf('wrong')];
+      return messages.length < 2
+        ? []
+        : [messages[1].content.indexOf('right') < messages[1].content.indexOf('wrong')];
     });
     expect([orders.length, new Set(orders)]).toEqual([20, new Set([true, false])]);
     expect(gateway.records).toHaveLength(20);
@@ -295,34 +297,54 @@ describe('what acts on something is not copied (trap 31)', () => {
 });
 
 describe('a route under release', () => {
-  const arms: ReleaseArms = {
-    id: 'rel_1',
-    canary: 'next',
-    share: 0,
-    shadow: {
-      percent: 100,
-      compare: {
-        by: 'exact',
-        budget: 1_000,
-        whitespace: 'exact',
-        tolerance: { relative: 0, absolute: 0 },
-        margin: 0,
-      },
-    },
-  };
+  const arms: ReleaseArms = { id: 'rel_1', canary: 'next', share: 0, shadow: { percent: 100 } };
 
-  it('has its requests copied to what is released, beside its own shadows', async () => {
-    const { gateway } = world();
-    const without = config(undefined) as { routes: { chat: { shadow: object[] } } };
-    without.routes.chat.shadow = [];
-    gateway.load(without);
-    gateway.world.swap({ ...gateway.world.snapshot!, number: 9, releases: { chat: arms } });
+  function released(compare: Compare | undefined) {
+    const gateway = new VirtualGateway({});
+    const without = config(undefined) as { routes: { chat: object } };
+    without.routes.chat = { ...without.routes.chat, shadow: [], ...(compare && { release: { compare } }) };
+    gateway.load(without, {}, { chat: arms });
+    gateway.engines.set(A, chatAnswer('one  and two'));
+    gateway.engines.set(S, chatAnswer('one and two'));
+    return gateway;
+  }
+
+  it('has its requests copied to what is released, and tells pairs and skips as evidence', async () => {
+    const gateway = released(undefined);
     gateway.chat();
     await gateway.time.advance(50);
-    expect(gateway.served).toHaveLength(2);
-    expect(await compared(gateway)).toEqual({ alike: 1 });
+    gateway.engines.set(S, chatAnswer('three'));
+    const caller = gateway.chat();
+    gateway.chat({ tools: [{ type: 'web_search' }] });
+    await gateway.time.advance(50);
+    expect(caller.answerHeader('x-armature-backend')).toBe('b1');
+    expect(gateway.served).toHaveLength(5);
     await settled(gateway);
-    expect(gateway.events('answers-compared')).toEqual([]); // the release's evidence tells it
+    expect(gateway.evidence.flatMap(({ pairs }) => pairs)).toMatchObject([
+      { request: gateway.records[0]!.id, difference: 0, by: 'exact' },
+      { request: gateway.records[1]!.id, difference: 1, by: 'exact' },
+    ]);
+    expect(gateway.evidence.map(({ skipped }) => skipped)).toContainEqual({ effects: 1 });
+    expect(gateway.events('answers-compared')).toEqual([]); // its evidence says it
+  });
+
+  it('compares as its settings say', async () => {
+    const gateway = released({ by: 'exact', whitespace: 'exact' });
+    gateway.chat();
+    await settled(gateway);
+    expect(gateway.evidence.flatMap(({ pairs }) => pairs)).toMatchObject([{ difference: 1 }]);
+  });
+
+  it('copies nothing of what the canary answers itself', async () => {
+    const gateway = released(undefined);
+    const whole = config(undefined, {
+      shadow: [],
+      targets: [{ backend: 'b1', weight: 0 }, { backend: 'next' }],
+    });
+    gateway.load(whole, {}, { chat: { ...arms, share: 1 } });
+    for (let i = 0; i < 10; i++) gateway.chat();
+    await settled(gateway);
+    expect(gateway.served.length).toBe(10);
   });
 });
 

@@ -38,7 +38,9 @@ export const release = z
     pairsMin: whole(1)
       .default(100)
       .describe('Answers to copies that have to be compared before callers meet the canary.'),
-    compare: compare.optional(),
+    compare: compare
+      .describe('How answers to those copies are compared with those that callers got. Default: word by word.')
+      .optional(),
     stress: stress.optional(),
     deadline: duration.prefault('24h').describe('All of it; what is not certified by then is rolled back.'),
     alpha: share(

@@ -2,6 +2,7 @@ import { dialectOf } from '../../backends/register.ts';
 import type { BackendSettings, Settings, StressSettings } from '../../config/schema/index.ts';
 import type { LedgerEvent } from '../../events/contracts.ts';
 import type { EventDraft } from '../../events/event-maker.ts';
+import type { LedgerService } from '../../events/ledger.ts';
 import { authHeaders, readTls } from '../../gateway/state/way-to-backend.ts';
 import type { Timers } from '../../kernel/timers.ts';
 import type { LoadTask } from '../../load/contracts.ts';
@@ -9,6 +10,8 @@ import type { Action, Gate, GateAsked, GateVerdict } from '../../releases/contra
 import { stressLoad } from '../../releases/stress/load.ts';
 import { judgeStress } from '../../releases/stress/verdict.ts';
 import type { HostPeer } from '../hosts.ts';
+import { readied } from './capacity.ts';
+import type { ReleaseControl } from './contracts.ts';
 import { MemoryWatch } from './host-memory.ts';
 import { startLoad } from './load-process.ts';
 
@@ -79,6 +82,28 @@ export class StressGate implements Gate {
   #stressOf(route: string): StressSettings | undefined {
     return this.#options.settings().routes[route]?.release?.stress;
   }
+}
+
+/** How long a host may take to come before the gate is asked again later, milliseconds. */
+const READY_MS = 300_000;
+
+/** The gate of a running control, which may begin after it was made. */
+export function stressGate(
+  control: () => ReleaseControl & { hosts: { peers: readonly HostPeer[] } },
+  { ledger, timers }: { ledger: LedgerService; timers: Timers },
+): StressGate {
+  return new StressGate({
+    settings: () => control().effective.settings,
+    async endpoints(backend, { release }, signal) {
+      const of = { control: control(), timers, withinMs: READY_MS, signal };
+      await readied([backend], { event: release, release }, of);
+      return control().snapshots.current.endpoints[backend] ?? [];
+    },
+    hosts: () => control().hosts.peers,
+    tell: (draft) => ledger.append(draft),
+    timers,
+    entry: process.argv[1]!,
+  });
 }
 
 /** What the gateway would send to the engine beside the request. */

@@ -1,5 +1,5 @@
 import type { Dialect } from '../../backends/contracts.ts';
-import type { RouteSettings } from '../../config/schema/index.ts';
+import type { CompareSettings, RouteSettings } from '../../config/schema/index.ts';
 import type { ReleaseArms } from '../../links/messages.ts';
 import type { TargetAges } from './target-ages.ts';
 import type { Backend, Route, Shadow, Target } from './world.ts';
@@ -10,6 +10,7 @@ export function targetsOf(
   backends: ReadonlyMap<string, Backend>,
   ages: TargetAges,
 ): Route['targets'] {
+  if (route.retired) return { openai: [], oip: [] };
   const speaking = (protocol: Dialect['protocol']): Target[] =>
     route.targets.flatMap(({ backend: name, weight }) => {
       const backend = backends.get(name)!;
@@ -21,9 +22,18 @@ export function targetsOf(
   return { openai: speaking(route.prepare?.to === 'tensors' ? 'oip' : 'openai'), oip: speaking('oip') };
 }
 
+/** How answers to the copies of a release are compared where nobody says. */
+const AS_THEY_ARE: CompareSettings = {
+  by: 'exact',
+  budget: 0,
+  whitespace: 'ignored',
+  tolerance: { relative: 0, absolute: 0 },
+  margin: 0,
+};
+
 /** Where copies of its requests go: to its shadows, and to the backend that is released. */
 export function shadowsOf(
-  { shadow }: RouteSettings,
+  { shadow, release: defaults }: RouteSettings,
   backends: ReadonlyMap<string, Backend>,
   release?: ReleaseArms,
 ): Shadow[] | undefined {
@@ -31,8 +41,10 @@ export function shadowsOf(
     .filter(({ percent }) => percent > 0)
     .map(({ backend, percent, compare }) => ({ backend: backends.get(backend)!, percent, compare }));
   const canary = release && backends.get(release.canary);
-  if (canary && release.shadow && release.shadow.percent > 0)
-    shadows.push({ backend: canary, ...release.shadow, release: release.id });
+  if (canary && release.shadow && release.shadow.percent > 0) {
+    const compare = release.shadow.compare ?? defaults?.compare ?? AS_THEY_ARE;
+    shadows.push({ backend: canary, percent: release.shadow.percent, compare, release: release.id });
+  }
   return shadows.length === 0 ? undefined : shadows;
 }
 
