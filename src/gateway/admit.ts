@@ -66,7 +66,8 @@ function admitPriority(asked: string | undefined, own: Priority | undefined): Pr
   return priorities[Math.max(rank, own === undefined ? 0 : priorities.indexOf(own))];
 }
 
-function sessionOf(x: Exchange): string | undefined {
+/** What its caller says keeps it with others, whether or not its route keeps them together. */
+export function sessionOf(x: Exchange): string | undefined {
   const header = x.caller.header('x-armature-session');
   const call = x.call!;
   if (call.protocol === 'oip' && call.request?.sequence) return `sequence:${call.request.sequence.id}`;

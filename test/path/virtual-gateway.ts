@@ -19,7 +19,7 @@ import type { EvidenceGatherer } from '../../src/gateway/release/evidence.ts';
 import type { World } from '../../src/gateway/state/world.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import { VirtualTime } from '../../src/kernel/virtual-time.ts';
-import type { Snapshot } from '../../src/links/messages.ts';
+import type { Observation, Snapshot } from '../../src/links/messages.ts';
 
 /** A gateway worker without processes, sockets or a real clock: the path itself, whole, in virtual time. */
 
@@ -223,6 +223,8 @@ export class VirtualGateway {
   readonly time = new VirtualTime();
   readonly registry = new Registry();
   readonly facts: Fact[] = [];
+  /** What was observed of routes that are watched for drift. */
+  readonly observations: Observation[] = [];
   readonly leases = soleLeases();
   readonly buffers: BufferBudget;
   readonly world: World;
@@ -254,6 +256,7 @@ export class VirtualGateway {
       timers: time,
       leases,
       facts: sink,
+      observations: { push: (observation) => void this.observations.push(observation) },
       openTransport: (origin) =>
         new VirtualTransport((state) => {
           this.served.push(state);

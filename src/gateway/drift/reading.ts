@@ -16,6 +16,8 @@ type Seen = Pick<Observation, 'values' | 'texts' | 'score' | 'class'>;
 const TEXT_MAX = 300;
 /** Longer bodies of requests are not read once more. */
 const BODY_BYTES_MAX = 1024 * 1024;
+/** What is told of a category. */
+const CATEGORY_MAX = 48;
 /** Classes whose probabilities are looked at. */
 const CLASSES_MAX = 1000;
 
@@ -48,7 +50,8 @@ function readWords(
   const document = answer.streamed ? assembled(answer.body, kind) : parsed(answer.body);
   const choice = firstOf(document?.['choices']);
   const { values } = seen;
-  if (features.has('finishReason')) values['finishReason'] = textOf(choice?.['finish_reason']) ?? null;
+  if (features.has('finishReason'))
+    values['finishReason'] = textOf(choice?.['finish_reason'])?.slice(0, CATEGORY_MAX) ?? null;
   if (features.has('answerLanguage')) {
     const words = textOf((choice?.['message'] as Json | undefined)?.['content']) ?? textOf(choice?.['text']);
     if (words) seen.texts = { answerLanguage: words.slice(0, TEXT_MAX) };
@@ -73,7 +76,7 @@ function readTensors(
     const given = typeof call === 'string' ? [] : call.inputs;
     for (const [name, feature] of inputs) seen.values[feature] = firstElement(find(given, name));
     for (const [name, feature] of inputShapes)
-      seen.values[feature] = find(given, name)?.shape.join('x') ?? null;
+      seen.values[feature] = find(given, name)?.shape.join('x').slice(0, CATEGORY_MAX) ?? null;
   }
   if (outputs.size === 0 && score === undefined) return;
   const read = readInferOutputs(answer.body, answer.jsonBytes);
@@ -102,7 +105,8 @@ function firstElement(tensor: Tensor | undefined): number | string | null {
   if (!tensor) return null;
   const [value] = toJson(tensor) ?? [];
   if (typeof value === 'boolean') return Number(value);
-  return typeof value === 'number' || typeof value === 'string' ? value : null;
+  if (typeof value === 'string') return value.slice(0, CATEGORY_MAX);
+  return typeof value === 'number' ? value : null;
 }
 
 const find = (tensors: readonly Tensor[], name: string) => tensors.find((each) => each.name === name);

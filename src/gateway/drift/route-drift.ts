@@ -1,6 +1,7 @@
 import type { Clock } from '../../kernel/clock.ts';
 import type { Observation } from '../../links/messages.ts';
 import { sessionHash } from '../../policies/canary-arm/index.ts';
+import { sessionOf } from '../admit.ts';
 import type { BufferBudget } from '../buffer-budget.ts';
 import type { AnswerListener, UpstreamHeaders } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
@@ -53,8 +54,9 @@ export class RouteDrift {
       this.#left = this.rules.answersMax;
     }
     if (this.#left < 1) return false;
-    if (x.session !== undefined) {
-      const hash = sessionHash(this.#route, x.session) >>> 0;
+    const session = x.terms?.session ?? sessionOf(x);
+    if (session !== undefined) {
+      const hash = sessionHash(this.#route, `${x.tenant}/${session}`);
       const at = hash % SESSIONS;
       if (this.#sessions[at] === hash) return false;
       this.#sessions[at] = hash;

@@ -27,7 +27,8 @@ interface State {
 
 /** B2: how often each of the most frequent categories comes, all others of the reference, and those that it does not have. */
 export class CategoryShape implements Shape {
-  readonly #counts = new Map<string, number>();
+  /** By name. The name is there once more, so that what is kept of a value is the same text, and not a copy. */
+  readonly #counts = new Map<string, { name: string; count: number }>();
   /** Rows of categories beyond those that are known by name. */
   #overflow = 0;
   #frozen = false;
@@ -46,21 +47,30 @@ export class CategoryShape implements Shape {
     return typeof value === 'string' || typeof value === 'number';
   }
 
+  kept(value: Value): Value {
+    const name = nameOf(value);
+    const known = this.#counts.get(name);
+    if (known) return known.name;
+    // Those that are not known by name are all alike.
+    return this.#frozen || this.#counts.size >= KNOWN_MAX ? UNKNOWN : name;
+  }
+
   learn(value: Value): void {
     const name = nameOf(value);
-    const count = this.#counts.get(name);
-    if (count !== undefined || this.#counts.size < KNOWN_MAX) this.#counts.set(name, (count ?? 0) + 1);
+    const known = this.#counts.get(name);
+    if (known) known.count++;
+    else if (this.#counts.size < KNOWN_MAX) this.#counts.set(name, { name, count: 1 });
     else this.#overflow++;
   }
 
   freeze(): boolean {
     this.#frozen = true;
-    const counts = [...this.#counts].sort(([a, most], [b, least]) => least - most || (a < b ? -1 : 1));
-    this.#rows = counts.reduce((sum, [, count]) => sum + count, this.#overflow);
+    const counts = [...this.#counts.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
+    this.#rows = counts.reduce((sum, { count }) => sum + count, this.#overflow);
     if (this.#rows < VALUES_MIN) return false;
-    for (const [at, [name]] of counts.entries()) this.#bins.set(name, Math.min(at, TOP));
-    const rest = counts.slice(TOP).reduce((sum, [, count]) => sum + count, this.#overflow);
-    const before = [...counts.slice(0, TOP).map(([, count]) => count), ...(rest > 0 ? [rest] : [])];
+    for (const [at, { name }] of counts.entries()) this.#bins.set(name, Math.min(at, TOP));
+    const rest = counts.slice(TOP).reduce((sum, { count }) => sum + count, this.#overflow);
+    const before = [...counts.slice(0, TOP).map(({ count }) => count), ...(rest > 0 ? [rest] : [])];
     this.#before = before;
     this.#shares = before.map(
       (count) => new ShareWatch('distribution', 1, count, this.#rows, { less: true }),
@@ -160,7 +170,7 @@ export class CategoryShape implements Shape {
 
   toJSON(): State {
     return {
-      counts: [...this.#counts],
+      counts: [...this.#counts.values()].map(({ name, count }) => [name, count]),
       overflow: this.#overflow,
       frozen: this.#frozen,
       recent: this.#recent.toJSON(),
@@ -171,7 +181,7 @@ export class CategoryShape implements Shape {
   }
 
   restore({ counts, overflow, frozen, recent, last, bins, unseen, constancy }: State): void {
-    for (const [name, count] of counts) this.#counts.set(name, count);
+    for (const [name, count] of counts) this.#counts.set(name, { name, count });
     this.#overflow = overflow;
     if (frozen) this.freeze();
     this.#recent.restore(recent);
@@ -182,4 +192,11 @@ export class CategoryShape implements Shape {
   }
 }
 
-const nameOf = (value: Value) => String(value).slice(0, NAME_MAX);
+/** Stands for any category that is not known by name. */
+const UNKNOWN = '\u0000unknown';
+
+/** A part of a text would keep the whole of it: it is copied. */
+function nameOf(value: Value): string {
+  const text = String(value);
+  return text.length <= NAME_MAX ? text : Buffer.from(text.slice(0, NAME_MAX)).toString();
+}

@@ -41,6 +41,8 @@ export type Effect = Record<string, number | string>;
 export interface Shape {
   /** Whether the value is of the type. */
   takes(value: Value): boolean;
+  /** The value in a form that takes little room, for what is kept until a cycle ends. */
+  kept(value: Value): Value;
   learn(value: Value): void;
   /** `rows` were learned from, nulls and others included. False where too few of them had a value: then it is not watched. */
   freeze(): boolean;

@@ -143,6 +143,19 @@ describe('one feature', () => {
 
   it.each([
     ['numeric', normal],
+    ['categorical', (random: Random) => `${random.next()}`.padEnd(10_000, 'x')],
+    ['vector', (random: Random) => Array.from({ length: 16 }, () => normal(random))],
+  ] as const)('keeps a bounded amount, whatever comes: %s', (type, draw) => {
+    const random = seededRandom(9);
+    const cycle = { lengthMs: 1000, count: 7 };
+    const monitor = new FeatureMonitor(settings(type, { rows: 5000, cycle }));
+    for (let row = 0; row < 12_500; row++) monitor.observe(draw(random), row, random);
+    expect(monitor.isFrozen).toBe(true);
+    expect(JSON.stringify(monitor).length).toBeLessThan(64 * 1024);
+  });
+
+  it.each([
+    ['numeric', normal],
     ['categorical', category],
     ['vector', vector],
   ] as const)('goes on after a restart as if there had been none: %s', (type, draw) => {

@@ -21,8 +21,7 @@ export interface FeatureSettings {
 }
 
 /** Values of one cycle that are kept for its end. */
-const CYCLE_NUMBERS_MAX = 720;
-const CYCLE_OTHERS_MAX = 256;
+const CYCLE_MAX = { numeric: 720, categorical: 720, vector: 160 };
 
 /** However unlikely they are: on fewer rows nothing is told. */
 const ROWS_MIN = 20;
@@ -84,19 +83,25 @@ export class FeatureMonitor {
     const { type, rows, cycle } = settings;
     const shapes = { numeric: NumericShape, categorical: CategoryShape, vector: VectorShape };
     this.#shape = new shapes[type](rows);
-    const most = type === 'numeric' ? CYCLE_NUMBERS_MAX : CYCLE_OTHERS_MAX;
-    this.#sample = cycle && new CycleSample(cycle.lengthMs, Math.min(most, Math.ceil(rows / cycle.count)));
+    this.#sample =
+      cycle && new CycleSample(cycle.lengthMs, Math.min(CYCLE_MAX[type], Math.ceil(rows / cycle.count)));
   }
 
   /** What has changed, where the evidence says so with this row. Of several things the first. */
   observe(value: Value, wallMs: number, random: Random): Finding | undefined {
     if (!this.#sample) return this.#take(value, wallMs, random);
-    const ended = this.#sample.take(value, wallMs, random);
+    const ended = this.#sample.take(this.#kept(value), wallMs, random);
     if (!ended) return undefined;
     let found: Finding | undefined;
     for (const each of ended) found ??= this.#take(each, wallMs, random);
     if (!this.isFrozen && ++this.#cycles >= this.settings.cycle!.count) this.#freeze(wallMs);
     return found;
+  }
+
+  /** What is of another type is kept as no more than that. */
+  #kept(value: Value): Value {
+    if (value === null || value === undefined) return null;
+    return this.#shape.takes(value) ? this.#shape.kept(value) : [];
   }
 
   /** Rows that were held against the reference. */

@@ -47,6 +47,10 @@ export class NumericShape implements Shape {
     return typeof value === 'number' && Number.isFinite(value);
   }
 
+  kept(value: Value): Value {
+    return value;
+  }
+
   learn(value: Value): void {
     if (this.#learned && this.#count < this.#learned.length) this.#learned[this.#count++] = value as number;
   }

@@ -56,6 +56,10 @@ export class VectorShape implements Shape {
     return (this.#length === undefined || value.length === this.#length) && value.every(Number.isFinite);
   }
 
+  kept(value: Value): Value {
+    return value;
+  }
+
   learn(value: Value): void {
     const vector = value as number[];
     this.#length ??= vector.length;
