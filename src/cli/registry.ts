@@ -124,7 +124,7 @@ const alias = defineAction({
     expect: {
       value: 'VERSION',
       summary: 'The number that it must lead to now, or none where it must not be there; else it is refused.',
-      parse: (text: string) => (text === 'none' ? null : wholeNumber(1)(text)),
+      parse: (text: string) => (text === 'none' ? text : wholeNumber(1)(text)),
     },
     remove: { summary: 'Takes it away; its history stays.' },
   },
@@ -150,7 +150,8 @@ const alias = defineAction({
       return;
     }
     const version = wholeNumber(1)(to.replace(`${name}@`, ''));
-    const body = { version, ...(options.expect !== undefined && { expect: options.expect }) };
+    const expect = options.expect === 'none' ? null : options.expect;
+    const body = { version, ...(expect !== undefined && { expect }) };
     const moved = await running.call<AliasView>(path, { method: 'PUT', body });
     if (common.json) output.json(moved);
     else output.print(`${name}@${label} leads to ${moved.version}, revision ${moved.revision}`);

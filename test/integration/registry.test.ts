@@ -1,0 +1,376 @@
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import S3rver from 's3rver';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { main } from '../../src/cli/program.ts';
+import { gguf, onnx, pickle, safetensors } from '../registry/model-files.ts';
+import { ControlProcess } from './control-process.ts';
+
+/** The registry by its command, against a control process, with content in a directory and in an S3-compatible server. */
+
+const BACKEND = { engine: 'openai', model: 'm', endpoints: ['http://127.0.0.1:9/v1'], probe: { off: true } };
+const config = (registry: object, version?: string) => ({
+  registry,
+  backends: { far: { ...BACKEND, ...(version && { version }) } },
+  routes: { chat: { targets: [{ backend: 'far' }] } },
+});
+const TRAINING = { unknown: 'made for a test' };
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+/** Runs the command as it is typed; JSON lines of stdout are read. */
+async function run(control: ControlProcess, ...argv: string[]) {
+  const [lines, notes]: [string[], string[]] = [[], []];
+  const output = {
+    tty: false,
+    print: (text: string) => void lines.push(text),
+    write: (text: string) => void lines.push(text),
+    json: (value: unknown) => void lines.push(JSON.stringify(value)),
+    note: (text: string) => void notes.push(text),
+  };
+  process.env.ARMATURE_ADMIN_TOKEN = control.token;
+  const code = await main([...argv, '--admin', `http://127.0.0.1:${control.adminPort}`], output);
+  const said = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+  return { code, text: lines.join('\n'), last: said.at(-1), notes: notes.join('\n') };
+}
+
+/** Files of a model in a folder of their own, with a manifest. */
+class Files {
+  readonly folder = mkdtempSync(join(tmpdir(), 'armature-model-'));
+
+  write(name: string, content: Buffer | string): string {
+    const path = join(this.folder, name);
+    mkdirSync(join(path, '..'), { recursive: true });
+    writeFileSync(path, content);
+    return path;
+  }
+
+  /** The arguments that add these files as a version. */
+  version(name: string, files: Record<string, Buffer | string>, manifest: object = {}): string[] {
+    const said = this.write(`manifest-${name}.yaml`, JSON.stringify({ training: TRAINING, ...manifest }));
+    const paths = Object.entries(files).flatMap(([path, content]) => ['--file', this.write(path, content)]);
+    return ['registry', 'add', name, '--manifest', said, ...paths];
+  }
+}
+
+let files: Files;
+beforeEach(() => {
+  files = new Files();
+});
+afterEach(() => rmSync(files.folder, { recursive: true }));
+
+let s3: S3rver;
+let s3Port = 0;
+let bucketFolder: string;
+beforeAll(async () => {
+  bucketFolder = mkdtempSync(join(tmpdir(), 'armature-s3-'));
+  s3 = new S3rver({
+    port: 0,
+    address: '127.0.0.1',
+    silent: true,
+    directory: bucketFolder,
+    configureBuckets: [{ name: 'models' }],
+  });
+  s3Port = (await s3.run()).port;
+});
+afterAll(async () => {
+  await s3.close();
+  rmSync(bucketFolder, { recursive: true });
+});
+
+const stores = {
+  directory: () => ({}),
+  s3: () => ({
+    store: 's3://models/live',
+    archive: 's3://models/archive',
+    s3: { endpoint: `http://127.0.0.1:${s3Port}`, accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' },
+  }),
+};
+
+describe.each(['directory', 's3'] as const)('content in a store of kind %s', (kind) => {
+  let control: ControlProcess;
+  beforeEach(async () => {
+    control = await ControlProcess.start(config(stores[kind]()));
+  });
+  afterEach(() => control[Symbol.asyncDispose]());
+
+  /** Every file of live content, whichever store has it. */
+  const content = (part: 'live' | 'archive') => {
+    const folder =
+      kind === 's3'
+        ? join(bucketFolder, 'models', part)
+        : join(control.data, part === 'live' ? 'artifacts' : 'archive');
+    if (!existsSync(folder)) return [];
+    const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+    const found = entries.filter((entry) => entry.isFile() && /^[0-9a-f]{64}/.test(entry.name));
+    return found.map((entry) => join(entry.parentPath, entry.name));
+  };
+
+  test('a version is added, shown, verified, archived, restored and removed', async () => {
+    // Larger than what is sent at once, and than what S3 gets in one part.
+    const bytes = 20 * 2 ** 20;
+    const weights = safetensors(
+      { w: { dtype: 'F32', shape: [bytes / 4], data_offsets: [0, bytes] } },
+      Buffer.alloc(bytes, 7),
+    );
+    const add = files.version('fraud', { 'model.safetensors': weights, 'card.md': '# A card\n' });
+    const added = await run(control, ...add, '--json');
+    expect(added.last).toMatchObject({ type: 'done', version: 'fraud@1', state: 'live' });
+    expect(added.last.manifest).toMatchObject({ format: 'safetensors', precision: 'fp32' });
+    const shown = await run(control, 'registry', 'show', 'fraud@1', '--json');
+    expect(shown.last.manifest.files).toContainEqual({
+      path: 'model.safetensors',
+      sha256: sha256(weights),
+      bytes: weights.length,
+      format: 'safetensors',
+      role: 'weights',
+    });
+    expect(shown.last.missing).toContain('engine');
+    expect((await run(control, 'registry', 'verify', 'fraud@1')).text).toContain('as they were');
+    expect(content('live').length).toBeGreaterThanOrEqual(2);
+
+    // Sent again it is not sent: only the version is new.
+    expect((await run(control, ...add, '--json')).last.version).toBe('fraud@2');
+
+    // What a live version shares stays; what only archived ones have moves.
+    expect((await run(control, 'registry', 'archive', 'fraud@1', '--json')).last).toMatchObject({ moved: 0 });
+    expect((await run(control, 'registry', 'archive', 'fraud@2', '--json')).last).toMatchObject({ moved: 2 });
+    expect(content('live').filter((path) => path.includes(sha256(weights)))).toEqual([]);
+    expect((await run(control, 'registry', 'verify', 'fraud@2')).code).toBe(0);
+    expect((await run(control, ...add, '--json')).last.version).toBe('fraud@3');
+    expect((await run(control, 'registry', 'restore', 'fraud@2', '--json')).last.state).toBe('live');
+    expect((await run(control, 'registry', 'restore', 'fraud@1', '--json')).last.state).toBe('live');
+    expect((await run(control, 'registry', 'verify', 'fraud@2')).code).toBe(0);
+
+    for (const number of [1, 2, 3])
+      expect((await run(control, 'registry', 'rm', `fraud@${number}`)).code).toBe(0);
+    expect(content('live').filter((path) => path.includes(sha256(weights)))).toEqual([]);
+    const told = await control.events('version-removed');
+    expect(told.map(({ subject }) => subject)).toEqual([
+      'version:fraud@1',
+      'version:fraud@2',
+      'version:fraud@3',
+    ]);
+  });
+
+  test('damage and loss are told file by file', async () => {
+    const weights = gguf({ 'general.file_type': 7, 'general.name': kind });
+    const added = await run(control, ...files.version('m', { 'm.gguf': weights, 'note.txt': `of ${kind}` }));
+    expect(added.text).toContain('m@1 is sealed: 2 files');
+    const place = content('live').find((path) => path.includes(sha256(weights)))!;
+    // The S3 server keeps objects in files of their own format beside their names.
+    const file = kind === 's3' ? place.replace(/\._S3rver_.*$/, '._S3rver_object') : place;
+    const bytes = readFileSync(file);
+    bytes[bytes.length - 1] = 255;
+    writeFileSync(file, bytes);
+    const verified = await run(control, 'registry', 'verify', 'm@1', '--json');
+    expect(verified.code).toBe(1);
+    expect(verified.last).toMatchObject({ ok: false, damaged: [{ path: 'm.gguf', trouble: 'damaged' }] });
+    expect((await control.events('version-damaged')).at(-1)?.data).toMatchObject({ version: 'm@1' });
+  });
+});
+
+describe('what is not taken', () => {
+  let control: ControlProcess;
+  beforeAll(async () => {
+    control = await ControlProcess.start(config({}));
+  });
+  afterAll(() => control[Symbol.asyncDispose]());
+  const refusal = async (...argv: string[]) => {
+    const { code, notes } = await run(control, ...argv);
+    return { code, notes };
+  };
+
+  test('pickles, whatever they are called, unless they are allowed aloud', async () => {
+    const add = files.version('p', { 'model.safetensors': pickle(['os', 'system']) });
+    expect(await refusal(...add)).toMatchObject({ code: 1, notes: expect.stringContaining('is a pickle') });
+    expect((await refusal(...add)).notes).toContain('os.system');
+    const allowed = await run(control, ...add, '--allow-pickle', '--json');
+    expect(allowed.last.manifest.pickles).toEqual({ allowedBy: 'operator', files: ['model.safetensors'] });
+    expect((await control.events('version-added')).at(-1)?.data).toMatchObject({
+      pickles: ['model.safetensors'],
+    });
+  });
+
+  test('a manifest that the files contradict, every fault at once', async () => {
+    const template = '0'.repeat(64);
+    const manifest = {
+      format: 'gguf',
+      precision: 'bf16',
+      score: { output: 'logits' },
+      template,
+      files: [{ path: 'model.onnx', sha256: 'f'.repeat(64) }],
+      lineage: { parent: 'q@7' },
+      decisions: ['dec_0'],
+    };
+    const add = files.version('q', { 'model.onnx': onnx(), 'chat_template.jinja': 'x' }, manifest);
+    const { code, notes } = await refusal(...add);
+    expect(code).toBe(1);
+    for (const part of [
+      'says format gguf, and the weights are onnx',
+      'says precision bf16, and the weights are fp32',
+      "'logits' is the score, and the outputs are scores",
+      `says that the template is ${template}`,
+      'says that model.onnx is ffff',
+      'its parent q@7 is not there',
+      'there is no decision dec_0',
+    ])
+      expect(notes).toContain(part);
+    expect((await run(control, 'registry', 'ls', '--json')).text).not.toContain('"q"');
+  });
+
+  test('weights that lie elsewhere and are not there, a training that cannot be rebuilt, what nobody knows', async () => {
+    const part = files.version('r', { 'model.onnx': onnx({ external: 'model.bin' }) });
+    expect((await refusal(...part)).notes).toContain(
+      'has weights in model.bin, which is not among the files',
+    );
+    const whole = files.version('r', {
+      'model.onnx': onnx({ external: 'model.bin' }),
+      'model.bin': Buffer.alloc(24, 200),
+    });
+    expect((await refusal(...whole)).code).toBe(0);
+    const stray = files.version('r', { 'model.onnx': onnx(), 'other.bin': Buffer.alloc(24, 200) });
+    expect((await refusal(...stray)).notes).toContain('other.bin is of no known format');
+    const half = files.version('r', { 'model.onnx': onnx() }, { training: { commit: 'abc', seed: 1 } });
+    expect((await refusal(...half)).notes).toContain('all of commit, image, lockFile, seed');
+    const broken = files.version('r', { 'm.safetensors': safetensors(undefined, Buffer.alloc(10)) });
+    expect((await refusal(...broken)).notes).toContain('is broken: it ends too early');
+  });
+
+  test('content is what it is called, comes in pieces, and goes on where it ended', async () => {
+    const bytes = Buffer.from('{"a": 1}');
+    const path = `/api/v1/artifacts/${sha256(bytes)}`;
+    const headers: [string, string][] = [
+      ['authorization', `Bearer ${control.token}`],
+      ['content-type', 'application/octet-stream'],
+    ];
+    const put = (at: number, body: Buffer) =>
+      control.admin(`${path}?at=${at}`, { method: 'PUT', headers, body });
+    expect((await put(0, bytes.subarray(0, 3))).status).toBe(200);
+    expect((await put(5, bytes.subarray(5))).status).toBe(409);
+    await control.end('SIGKILL');
+    await control.up();
+    expect(await control.json(path)).toEqual({ sha256: sha256(bytes), bytes: 3, kept: false });
+    headers[0]![1] = `Bearer ${control.token}`;
+    expect((await put(3, Buffer.from('#########'))).status).toBe(200);
+    const wrong = await control.change('POST', path);
+    expect(wrong.content.toString()).toContain('it was thrown away');
+    expect((await put(0, bytes)).status).toBe(200);
+    const done = (await control.change('POST', path)).content.toString().trim().split('\n').at(-1)!;
+    expect(JSON.parse(done)).toMatchObject({ type: 'done', kept: true, inspection: { format: 'json' } });
+  });
+});
+
+test('aliases move by compare-and-set; trap 35: what they led to before is not served, and its age is told', async () => {
+  await using control = await ControlProcess.start(config({}));
+  for (const name of ['a', 'b'])
+    await run(control, ...files.version('m', { 'm.gguf': gguf({ 'general.name': name }) }));
+  const alias = (...rest: string[]) =>
+    run(control, 'registry', 'alias', 'm', 'production', ...rest, '--json');
+  expect(await alias('1', '--expect', 'none')).toMatchObject({ notes: '', code: 0 });
+  expect((await alias('1')).last).toMatchObject({ version: 'm@1', revision: 1 });
+  const refused = await alias('2', '--expect', '2');
+  expect(refused).toMatchObject({ code: 1, notes: expect.stringContaining('leads to version 1') });
+  // Many at once: one wins, and the others are told.
+  const race = await Promise.all(Array.from({ length: 5 }, () => alias('2', '--expect', '1')));
+  expect(race.map(({ code }) => code).filter((code) => code === 0)).toHaveLength(1);
+  const shown = await alias();
+  expect(shown.last).toMatchObject({ version: 'm@2', number: 2, revision: 2, actor: 'operator' });
+  expect(shown.last.ageMs).toBeLessThan(60_000);
+  expect(shown.last.history.map(({ number }: { number: number }) => number)).toEqual([2, 1]);
+  expect((await run(control, 'registry', 'show', 'm@production', '--json')).last.version).toBe('m@2');
+  // Trap 34: a label cannot be taken for a number.
+  expect((await run(control, 'registry', 'alias', 'm', '3', '1')).notes).toContain('no alias');
+  const diff = await run(control, 'registry', 'diff', 'm@1', 'm@production');
+  expect(diff.text).toContain('files.m.gguf.sha256');
+  expect((await alias('--remove')).code).toBe(0);
+  expect((await run(control, 'registry', 'show', 'm@production')).code).toBe(1);
+});
+
+test('what a backend serves is not removed, and a backend may not name what is not there', async () => {
+  await using control = await ControlProcess.start(config({}));
+  for (const name of ['a', 'b'])
+    await run(control, ...files.version('m', { 'm.gguf': gguf({ 'general.name': name }) }));
+  await run(control, 'registry', 'alias', 'm', 'production', '2');
+  const put = (version: string) =>
+    control.change('PUT', '/api/v1/config', { backends: { far: { version } } });
+  const unknown = await put('m@9');
+  expect([unknown.status, unknown.content.toString()]).toEqual([
+    400,
+    expect.stringContaining('there is no m@9; the newest is m@2'),
+  ]);
+  expect((await put('m@production')).status).toBe(200);
+  const shown = (await run(control, 'registry', 'show', 'm@2', '--json')).last;
+  expect(shown.users).toEqual(['alias m@production', 'backend far']);
+  expect((await run(control, 'registry', 'rm', 'm@2')).notes).toContain('alias m@production, backend far');
+  expect((await run(control, 'registry', 'archive', 'm@2')).notes).toContain('backend far');
+  expect((await run(control, 'registry', 'rm', 'm@production')).code).toBe(2);
+  expect((await run(control, 'registry', 'rm', 'm@1')).code).toBe(0);
+});
+
+test('decisions are linked to versions and found by why', async () => {
+  await using control = await ControlProcess.start(config({}));
+  const bench = files.write('bench.json', '{"requestsPerSecond": 12}');
+  const first = await run(
+    control,
+    ...['decide', 'add', '--engine', 'vllm 0.11', '--hardware', 'nvidia-h100', '--version', 'v1'],
+    ...['--for', 'far', '--why', 'It answers in half the time.', '--by', 'ann', '--json'],
+    ...['--evidence', bench, '--evidence', 'https://example.com/prices'],
+  );
+  expect(first.last).toMatchObject({
+    for: ['backend:far'],
+    by: 'ann',
+    actor: 'operator',
+    evidence: [{ kind: 'file', content: { requestsPerSecond: 12 } }, { kind: 'url' }],
+  });
+  const { id, event } = first.last;
+  const manifest = { decisions: [id] };
+  const added = await run(control, ...files.version('m', { 'm.gguf': gguf({}) }, manifest), '--json');
+  const why = async (what: string) =>
+    (await run(control, 'why', what, '--json')).last.steps.map((step: { code: string }) => step.code);
+  // The version follows from the decision.
+  expect(await why('m@1')).toEqual(['version-added', 'stack-decided']);
+  expect(added.code).toBe(0);
+  const second = await run(
+    control,
+    ...['decide', 'add', '--engine', 'sglang', '--hardware', 'amd-mi300x', '--version', 'm@1'],
+    ...['--for', 'route:chat', '--why', 'Cheaper.', '--by', 'bob', '--evidence', id, '--json'],
+  );
+  expect(await why(second.last.id)).toEqual(['stack-decided', 'version-added', 'stack-decided']);
+  // Of the route and the backend, which have said nothing themselves.
+  expect(await why('chat')).toContain('stack-decided');
+  await control.change('PUT', '/api/v1/config', { backends: { far: { version: 'm@1' } } });
+  expect(await why('backend:far')).toEqual(expect.arrayContaining(['version-added', 'stack-decided']));
+  expect((await run(control, 'decide', 'ls', '--json')).last.decisions).toHaveLength(2);
+  expect((await run(control, 'decide', 'show', id)).text).toContain('It answers in half the time.');
+  expect((await control.events('stack-decided'))[0]).toMatchObject({ id: event, subject: `decision:${id}` });
+  const lost = await run(
+    control,
+    ...[
+      'decide',
+      'add',
+      '--engine',
+      'x',
+      '--hardware',
+      'y',
+      '--version',
+      'z',
+      '--for',
+      'nobody',
+      '--why',
+      'w',
+      '--by',
+      'b',
+    ],
+  );
+  expect(lost.notes).toContain("There is no route, backend or model 'nobody'");
+});
