@@ -40,7 +40,8 @@ export function fileTrouble(error: unknown, path: string): ArtifactError {
   if (error instanceof ArtifactError) return error;
   const { code, message } = error as NodeJS.ErrnoException;
   const options = { cause: error };
-  if (code === 'ENOSPC' || code === 'EDQUOT')
+  // EFBIG: what this process may write to one file.
+  if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG')
     return new ArtifactError('full', `there is no room left for ${path}`, options);
   if (code === 'ENOENT') return new ArtifactError('missing', `${path} is not there`, options);
   return new ArtifactError('unreachable', `${path}: ${message}`, options);
