@@ -2,7 +2,7 @@ import { CANARY_REASONS } from './canary-reasons.ts';
 import { DRIFT_IN_SHORT, DRIFT_REASONS } from './drift-reasons.ts';
 import { REGISTRY_REASONS } from './registry-reasons.ts';
 import { RELEASE_REASONS } from './release-reasons.ts';
-import { STRESS_IN_SHORT, STRESS_REASONS } from './stress-reasons.ts';
+import { PROVING_IN_SHORT, PROVING_REASONS } from './proving-reasons.ts';
 
 /**
  * Every code of a reason, and what it says: decisions of the path and its policies, and types of events. `words.ts` tells
@@ -228,10 +228,6 @@ export const REASONS = {
   'hedge-lost':
     'The first attempt answered first: the second, at {endpoint}, was cancelled after {tookMs}; it had been reckoned at {tokens} tokens.',
 
-  // Copies
-  'answers-compared':
-    'Of answers of {backend} to copies, {pairs} were compared by {by} with those of callers: {worse} were worse and {better} better beyond the margin[, {difference} worse on average][; the worst was to {example}]. {skips} could not be compared.',
-
   // How an attempt failed
   'connection-refused': '{endpoint} refused the connection.',
   'connect-timeout': 'No connection to {endpoint} came about in time.',
@@ -333,7 +329,7 @@ export const REASONS = {
   ...CANARY_REASONS,
   ...REGISTRY_REASONS,
   ...RELEASE_REASONS,
-  ...STRESS_REASONS,
+  ...PROVING_REASONS,
 
   // The ledger
   'events-dropped': '{count} events were dropped: {reason}.',
@@ -385,6 +381,6 @@ export const IN_SHORT: Readonly<Record<string, string>> = {
   'parity-expired': 'its certificate has expired',
   'sentinel-changed': 'it decides otherwise than it did',
   ...DRIFT_IN_SHORT,
-  ...STRESS_IN_SHORT,
+  ...PROVING_IN_SHORT,
   'sentinel-apart': 'it decides otherwise than the reference',
 };

@@ -1,5 +1,8 @@
-/** What a load test before a release came to. */
-export const STRESS_REASONS = {
+/** What a backend shows before callers meet it: by its answers to copies, and in load tests. */
+export const PROVING_REASONS = {
+  'answers-compared':
+    'Of answers of {backend} to copies, {pairs} were compared by {by} with those of callers: {worse} were worse and {better} better beyond the margin[, {difference} worse on average][; the worst was to {example}]. {skips} could not be compared.',
+
   'stress-passed':
     'Of {requests} requests of the load test a share of {errors} failed, 99 of 100 took {p99Ms} at most, and {perSecond} a second were answered[; its process took {memoryBytes} at most].',
   'stress-failed': 'The load test of {backend} was not passed, as {for}.',
@@ -16,7 +19,7 @@ export const STRESS_REASONS = {
     '{backend} answers callers of {route} there: nothing that does is put under a load test.',
 } as const;
 
-export const STRESS_IN_SHORT = {
+export const PROVING_IN_SHORT = {
   'stress-errors': 'too many requests failed',
   'stress-too-few': 'there were too few answers',
   'stress-slow': 'its answers took too long',
