@@ -10,6 +10,7 @@ import { PAGE, PAGE_POLICY } from './page.ts';
 import { addParity } from './parity.ts';
 import { addRegistry } from './registry.ts';
 import { addReleases } from './releases.ts';
+import { addRetirements } from './retirements.ts';
 import { type App, type Env, errors, idParam, json, notFound, pageOf } from './route-parts.ts';
 import * as schemas from './schemas.ts';
 import { addSessions } from './sessions.ts';
@@ -65,6 +66,7 @@ export function makeApp(surface: Surface, log: Logger) {
   addDecisions(app, surface);
   addParity(app, surface);
   addDrift(app, surface);
+  addRetirements(app, surface);
   return app;
 }
 

@@ -6,11 +6,15 @@ import type { DriftSurface } from './drift.ts';
 import type { ParitySurface } from './parity.ts';
 import type { RegistrySurface } from './registry.ts';
 import type { ReleasesSurface } from './releases.ts';
+import type { RetirementsSurface } from './retirements.ts';
 import type * as schemas from './schemas.ts';
 import type { Status } from './status-schema.ts';
 
 export type { DriftSurface } from './drift.ts';
 export type { DriftView } from './drift-schema.ts';
+export type { ReleasesSurface } from './releases.ts';
+export type { EvidencePoint, ReleaseOutcome, ReleaseView } from './releases-schema.ts';
+export type { RetirementPlanView, RetirementsSurface, RetirementView } from './retirements.ts';
 export type { Status } from './status-schema.ts';
 export type Config = z.infer<typeof schemas.configSchema>;
 /** What a change did; the snapshot is known once it is published. */
@@ -38,6 +42,7 @@ export class ApiFault extends Error {
 /** What stands behind the management API: control. Each may throw an ApiFault. */
 export interface Surface
   extends ReleasesSurface,
+    RetirementsSurface,
     ParitySurface,
     DriftSurface,
     RegistrySurface,

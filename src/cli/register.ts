@@ -40,6 +40,10 @@ export const register: Record<string, Entry> = {
     summary: 'record which engine, hardware and version was chosen, and why',
     load: () => import('./decide.ts'),
   },
+  retire: {
+    summary: 'take a backend, a route or a version out of service: plan, drain, prove, undo, finish',
+    load: () => import('./retire.ts'),
+  },
   bench: { summary: 'put a load on an address and measure it', load: () => import('./bench.ts') },
   sim: { summary: 'run a configuration against a load in virtual time', load: () => import('./sim.ts') },
   completion: { summary: 'print completions for a shell', load: () => import('./completion.ts') },

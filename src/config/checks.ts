@@ -109,7 +109,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
 }
 
 /** Where names of other parts stand, and of which. */
-const NAMES: readonly { pattern: string; what: string; sections: readonly Section[] }[] = [
+export const NAMES: readonly { pattern: string; what: string; sections: readonly Section[] }[] = [
   { pattern: 'routes.*.targets.*.backend', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.ladder.*.backend', what: 'backend', sections: ['backends'] },
   { pattern: 'routes.*.shadow.*.backend', what: 'backend', sections: ['backends'] },

@@ -29,6 +29,8 @@ import { httpProbe } from './probing/http-probe.ts';
 import { RegistryService } from './registry/service.ts';
 import { ReleaseService } from './releases/service.ts';
 import { stressGate } from './releases/stress.ts';
+import { openRetirements } from './retirement/open.ts';
+import type { RetirementService } from './retirement/service.ts';
 import { httpPages } from './scraping/http-page.ts';
 import { KeptSessions } from './sessions.ts';
 import { surfaceOf } from './surface.ts';
@@ -68,6 +70,8 @@ async function start(place: Place, log: Logger): Promise<void> {
   const gates = [parity.gate, stressGate(() => control, { ledger, timers: systemTimers })];
   const released = { ledger, log, machines: CanaryMachine, gates, ...timing };
   const releases = await ReleaseService.open(released);
+  const kept = { data: place.data, registry: registry.registry, releases };
+  const retirements = await openRetirements({ ledger, log, ...kept, ...timing });
   const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
   const control = await Control.start(
     { place, ledger, log, sessions, releases, guard: together(parity, registry), ...senses, ...timing },
@@ -95,7 +99,7 @@ async function start(place: Place, log: Logger): Promise<void> {
   const admin = await listenForAdmins(
     place,
     control,
-    { ledger, sessions, releases, parity, drift, registry },
+    { ledger, sessions, releases, parity, drift, registry, retirements },
     log,
   );
   control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
@@ -113,6 +117,7 @@ async function start(place: Place, log: Logger): Promise<void> {
       await closeInTurn(
         admin,
         releases,
+        retirements,
         parity,
         drift,
         control,
@@ -132,6 +137,7 @@ async function start(place: Place, log: Logger): Promise<void> {
     log.warn('the supervisor is gone: leaving after the workers');
     listener.release();
     releases.close();
+    await retirements.close();
     await parity.close();
     await drift.close();
     await admin.close();
@@ -178,6 +184,7 @@ async function listenForAdmins(
     parity: Parity;
     drift: DriftService;
     registry: RegistryService;
+    retirements: RetirementService;
   },
   log: Logger,
 ) {
@@ -189,6 +196,7 @@ async function listenForAdmins(
     onChange: ({ id }) => control.renewSnapshot([id]),
     ...timing,
   });
+  kept.retirements.begin(control, keys);
   const { listen: address, tls } = control.effective.settings.admin;
   const { host, port } = hostAndPort(address);
   const listenHost = address.slice(0, address.lastIndexOf(':')); // as a Host header has it, brackets and all

@@ -20,6 +20,8 @@ import { registrySurface } from './registry/surface.ts';
 import { addReleaseMetrics } from './releases/metrics.ts';
 import type { ReleaseService } from './releases/service.ts';
 import { releasesAtAGlance, releasesSurface } from './releases/surface.ts';
+import type { RetirementService } from './retirement/service.ts';
+import { retirementsSurface } from './retirement/surface.ts';
 import type { KnownGauge } from './scraping/engine-gauges.ts';
 import type { KeptSessions } from './sessions.ts';
 import { rungName, statusOf } from './status.ts';
@@ -40,10 +42,12 @@ export function surfaceOf(options: {
   parity: Parity;
   drift: DriftService;
   registry: RegistryService;
+  retirements: RetirementService;
   clock: Clock;
   file: string;
 }): Surface {
-  const { control, ledger, keys, sessions, releases, parity, drift, registry, clock, file } = options;
+  const { control, ledger, keys, sessions, releases, parity, drift, registry, retirements, clock, file } =
+    options;
   const extent = remembered(clock, EXTENT_MS, () => ledger.store.ledger.extent());
   const told: WhySource = {
     store: ledger.store,
@@ -61,6 +65,7 @@ export function surfaceOf(options: {
     ...releasesSurface(releases, ledger),
     ...parity.surface,
     ...driftSurface(drift),
+    ...retirementsSurface(retirements, clock),
     ...registrySurface(registry.registry, ledger.store.registry, clock),
     ...decisionsSurface(registry, ledger.store, () => control.effective.settings),
     async status() {

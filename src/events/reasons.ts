@@ -1,8 +1,9 @@
 import { CANARY_REASONS } from './canary-reasons.ts';
 import { DRIFT_IN_SHORT, DRIFT_REASONS } from './drift-reasons.ts';
+import { PARITY_IN_SHORT, PARITY_REASONS } from './parity-reasons.ts';
+import { PROVING_IN_SHORT, PROVING_REASONS } from './proving-reasons.ts';
 import { REGISTRY_REASONS } from './registry-reasons.ts';
 import { RELEASE_REASONS } from './release-reasons.ts';
-import { PROVING_IN_SHORT, PROVING_REASONS } from './proving-reasons.ts';
 
 /**
  * Every code of a reason, and what it says: decisions of the path and its policies, and types of events. `words.ts` tells
@@ -263,37 +264,21 @@ export const REASONS = {
   'key-created': 'A key was created for {tenant}[, called {name}]: {key}.',
   'key-revoked': 'A key of {tenant}[, called {name},] was revoked: {key}.',
 
+  // What is taken out of service
+  'retirement-started':
+    '{actor} began to retire the {what} {name}[, a target of {routes}]: {callers} tenants had called it since {since}.',
+  'retirement-drained': 'Nobody is sent to the {what} {name} any more, and {inflight} requests run there.',
+  'retirement-exported': '{events} events about the {what} {name} are written to {folder}, {bytes} long.',
+  'retirement-called': '{tenant} still calls the {what} {name}, {count} times: it is watched anew.',
+  'retirement-proven':
+    'Nobody has called the {what} {name} for {quietMs}, and nothing runs there at any of {workers} workers.',
+  'retirement-finishing': '{actor} has the last step made of retiring the {what} {name}.',
+  'retirement-finished': 'The {what} {name} is retired[; keys were revoked: {keys}].',
+  'retirement-undone': '{actor} took back the retirement of the {what} {name}: it is as it was.',
+
   ...DRIFT_REASONS,
 
-  // Parity
-  'parity-started':
-    '{backend} is compared with {reference} on {prompts} golden prompts of {golden}, with a bound of {flipsMax}.',
-  'parity-certified':
-    '{backend} means the same as {reference}: of {prompts} decisions {flips} differ, {floorFlips} of the reference from itself, beyond it less than {flipsMax}.',
-  'parity-rejected':
-    '{backend} does not mean the same as {reference}, as {rule}. Of {prompts} decisions {flips} differ, {floorFlips} of the reference from itself.',
-  'parity-undecided':
-    'Whether {backend} means the same as {reference} was not decided, as {rule}. Of {prompts} decisions {flips} differ, {floorFlips} of the reference from itself.',
-  'parity-expired':
-    'The certificate that {backend} means the same as {reference} holds no more, as {for}[: {what}].',
-  'parity-missing':
-    '{backend} has no valid certificate that it means the same as {reference}, which {route} demands: {for}.',
-  'parity-shown': '{backend} has the certificate {certificate} that it means the same as {reference}.',
-  'flips-below-bound':
-    'Decisions that differ beyond what the reference differs from itself are shown to be less than {flipsMax}.',
-  'flips-above-half':
-    'Decisions that differ beyond what the reference differs from itself are shown to be more than half of {flipsMax}.',
-  'harm-shown': 'Right decisions were lost more often than won.',
-  'samples-differ': 'Sampled answers are of another distribution.',
-  'prompts-used-up': 'All {prompts} golden prompts were used, and decide neither way.',
-  'answers-missing': 'Too many prompts were not answered.',
-  'changed-meanwhile': 'One of the two changed while it was measured.',
-  'golden-unfit': 'The golden set does not fit what is answered.',
-  'run-stopped': 'It was stopped.',
-  'run-interrupted': 'Control ended while it was measured.',
-  'golden-refused': 'The golden set {file} cannot be used: {message}.',
-  'sentinel-noticed':
-    'On {route} {endpoint} was noticed by golden prompts: {for}; {count} of {prompts} decisions.',
+  ...PARITY_REASONS,
 
   // Sessions
   'session-moved':
@@ -361,26 +346,7 @@ export const IN_SHORT: Readonly<Record<string, string>> = {
   'release-certificates-wanting': 'it was not certified',
   'release-evidence-broken': 'evidence was broken',
   'release-arms-skewed': 'sessions did not fall by the share',
-  'flips-above-half': 'more decisions differ than half of the bound allows',
-  'harm-shown': 'right decisions were lost more often than won',
-  'samples-differ': 'sampled answers are of another distribution',
-  'prompts-used-up': 'all prompts were used and decide neither way',
-  'answers-missing': 'too many prompts were not answered',
-  'changed-meanwhile': 'one of the two changed while it was measured',
-  'golden-unfit': 'the golden set does not fit what is answered',
-  'run-stopped': 'it was stopped',
-  'run-interrupted': 'control ended while it was measured',
-  'too-old': 'it is too old',
-  'reference-changed': 'the reference is another now',
-  'backend-changed': 'the backend is another now',
-  sentinel: 'a sentinel noticed a change',
-  'parity-none': 'it was not compared yet',
-  'parity-running': 'it is being compared',
-  'parity-rejected': 'it was rejected',
-  'parity-undecided': 'its last comparison decided nothing',
-  'parity-expired': 'its certificate has expired',
-  'sentinel-changed': 'it decides otherwise than it did',
   ...DRIFT_IN_SHORT,
   ...PROVING_IN_SHORT,
-  'sentinel-apart': 'it decides otherwise than the reference',
+  ...PARITY_IN_SHORT,
 };

@@ -60,11 +60,12 @@ const SUBJECTS = [
   'batch:',
   'session:',
   'release:',
+  'retirement:',
   'parity:',
   'version:',
   'decision:',
 ];
-const NO_REQUEST_ID = /^(ev|key|batch|rel|par|dec)_/;
+const NO_REQUEST_ID = /^(ev|key|batch|rel|ret|par|dec)_/;
 
 /**
  * The chain of causes of a request (by Armature's id or the caller's), an event, or a subject such as `snapshot:3`,

@@ -13,6 +13,18 @@ export function forbidden(route: string): Failure {
   };
 }
 
+/** None of the route's targets answers such a call. */
+export function noTarget(call: Call, retired: boolean): Failure {
+  if (!retired) return wrongProtocol(call);
+  return {
+    code: 'unknown_route',
+    message: `'${call.route}' was retired: it answers nobody any more.`,
+    phase: 'before-queue',
+    status: ERRORS.unknown_route.status,
+    shouldRetry: false,
+  };
+}
+
 export function wrongProtocol(call: Call): Failure {
   const speaks = call.protocol === 'openai' ? 'the Open Inference Protocol' : "OpenAI's API";
   return invalidRequest(`'${call.route}' speaks ${speaks}, and cannot answer this call.`, 'model');

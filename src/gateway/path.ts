@@ -32,8 +32,8 @@ import {
   deadlinePassed,
   drainingFailure,
   noEndpoint,
+  noTarget,
   nothingKept,
-  wrongProtocol,
 } from './failures.ts';
 import { findRoute } from './find-route.ts';
 import { identify, readRequestId } from './identify.ts';
@@ -179,7 +179,7 @@ export class Path {
     if (route.release !== undefined) assignArm(this, x, route.release);
     if (world.routes.get(route.name) === route) x.lookedUpIn = world.snapshot;
     if (x.targets.length === 0 && !route.pipeline) {
-      this.refuse(x, wrongProtocol(call));
+      this.refuse(x, noTarget(call, route.settings.retired));
       return;
     }
     const line = world.quotas.lineOf(x.tenant, route.name);

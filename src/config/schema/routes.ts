@@ -60,6 +60,10 @@ export const route = z.strictObject({
     .boolean()
     .default(false)
     .describe('Whether its answers act on something: its requests are never copied.'),
+  retired: z
+    .boolean()
+    .default(false)
+    .describe('Whether it answers nobody any more (404), as `armature retire` has it.'),
   release: release.optional(),
   parity: parity.optional(),
   sentinel: sentinel.optional(),

@@ -17,6 +17,7 @@ export function pipelineRoute(name: string, pipeline: PipelineSettings): Route {
     retry: { attempts: 1, budget: 0 },
     singleFlight: false,
     effects: false,
+    retired: false,
   };
   return {
     name,

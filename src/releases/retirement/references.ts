@@ -1,0 +1,81 @@
+import { NAMES } from '../../config/checks.ts';
+import { writePath } from '../../config/places.ts';
+import type { Settings } from '../../config/schema/index.ts';
+import { select } from '../../config/shape.ts';
+import type { Reference, Subject } from './contracts.ts';
+
+/** Every place of the configuration that names a backend or a route. */
+export function referencesTo(settings: Settings, { kind, name }: Subject): Reference[] {
+  if (kind === 'version') return [];
+  const section = kind === 'backend' ? 'backends' : 'routes';
+  return NAMES.filter(({ sections }) => sections.includes(section)).flatMap(({ pattern }) =>
+    select(settings, pattern.split('.'))
+      .filter(({ value }) => value === name)
+      .map(({ path }) => judged(settings, pattern, path, name)),
+  );
+}
+
+function judged(
+  settings: Settings,
+  pattern: string,
+  path: readonly (string | number)[],
+  name: string,
+): Reference {
+  const written = writePath(path);
+  if (pattern === 'tenants.*.routes.*')
+    return { path: written, blocks: false, why: 'the tenant may call it; nobody answers it any more' };
+  if (pattern !== 'routes.*.targets.*.backend')
+    return { path: written, blocks: true, why: 'take it out of the file first' };
+  const { targets } = settings.routes[String(path[1])]!;
+  const own = targets[Number(path[3])]!;
+  if (own.weight === 0) return { path: written, blocks: false, why: 'it has no weight there' };
+  const others = targets.some(({ backend, weight }) => backend !== name && weight > 0);
+  return others
+    ? { path: written, blocks: false, why: 'the other targets take over its share' }
+    : { path: written, blocks: true, why: 'nothing else would answer: retire the route, or add a target' };
+}
+
+/** The targets of each route that sends to the backend, as they are now. */
+export function targetsWith(settings: Settings, backend: string): Record<string, Target[]> {
+  return Object.fromEntries(
+    Object.entries(settings.routes)
+      .filter(([, { targets }]) => targets.some((each) => each.backend === backend && each.weight > 0))
+      .map(([route, { targets }]) => [route, targets.map((each) => ({ ...each }))]),
+  );
+}
+
+interface Target {
+  backend: string;
+  weight: number;
+}
+
+/** The part of a configuration by which nobody is sent there any more. */
+export function drained({ kind, name }: Subject, drains: Record<string, Target[]>): object | undefined {
+  if (kind === 'version') return undefined;
+  if (kind === 'route') return { routes: { [name]: { retired: true } } };
+  const routes = Object.entries(drains).map(([route, targets]) => [
+    route,
+    { targets: targets.map((each) => (each.backend === name ? { ...each, weight: 0 } : each)) },
+  ]);
+  return routes.length === 0 ? undefined : { routes: Object.fromEntries(routes) };
+}
+
+/** The part by which it is as it was before. */
+export function restored(
+  { kind, name }: Subject,
+  drains: Record<string, Target[]>,
+  { routes }: Settings,
+): object | undefined {
+  if (kind === 'route') return routes[name] ? { routes: { [name]: { retired: false } } } : undefined;
+  const there = Object.entries(drains).filter(([route]) => routes[route]);
+  return there.length === 0
+    ? undefined
+    : { routes: Object.fromEntries(there.map(([route, targets]) => [route, { targets }])) };
+}
+
+/** Whether nobody is sent there, as the configuration stands. */
+export function isDrained(settings: Settings, { kind, name }: Subject): boolean {
+  if (kind === 'version') return true;
+  if (kind === 'route') return settings.routes[name]?.retired ?? true;
+  return Object.keys(targetsWith(settings, name)).length === 0;
+}
