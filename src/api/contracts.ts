@@ -15,6 +15,8 @@ export type { DriftView } from './drift-schema.ts';
 export type { ReleasesSurface } from './releases.ts';
 export type { EvidencePoint, ReleaseOutcome, ReleaseView } from './releases-schema.ts';
 export type { RetirementPlanView, RetirementsSurface, RetirementView } from './retirements.ts';
+export type { ReleasesSurface } from './releases.ts';
+export type { EvidencePoint, ReleaseOutcome, ReleaseView } from './releases-schema.ts';
 export type { Status } from './status-schema.ts';
 export type Config = z.infer<typeof schemas.configSchema>;
 /** What a change did; the snapshot is known once it is published. */

@@ -1,4 +1,4 @@
-import type { ReleaseView } from '../api/releases-schema.ts';
+import type { ReleaseView } from '../api/contracts.ts';
 import { table } from './output.ts';
 
 type Metric = ReleaseView['metrics'][number];

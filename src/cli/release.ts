@@ -1,4 +1,4 @@
-import type { ReleaseOutcome, ReleaseView } from '../api/releases-schema.ts';
+import type { ReleaseOutcome, ReleaseView } from '../api/contracts.ts';
 import { type ActionGroup, askedWrongly, type CommonOptions, defineAction, failed } from './command.ts';
 import type { Output } from './output.ts';
 import { releaseText } from './release-text.ts';

@@ -31,7 +31,7 @@ export interface Contradiction {
 
 /** What cannot hold together in the settings of a release, whoever gives them: a file, or the start of one. */
 export function contradictionsOf(release: ReleaseSettings): Contradiction[] {
-  const { plan, step, deadline, metrics, shadow } = release;
+  const { plan, step, deadline, metrics, shadow, compare } = release;
   const found: Contradiction[] = [];
   if (plan !== 'auto') {
     if (plan.some((percent, index) => index > 0 && percent <= plan[index - 1]!))
@@ -57,5 +57,12 @@ export function contradictionsOf(release: ReleaseSettings): Contradiction[] {
     const message = 'quality is told by answers to copies, and shadow is 0';
     found.push({ key: ['metrics'], message, hint: 'set shadow, such as 20' });
   }
+  if (compare && compare.margin > MARGIN_MAX) {
+    const message = `a margin of ${compare.margin} lets everything through`;
+    found.push({ key: ['compare', 'margin'], message, hint: `at most ${MARGIN_MAX}` });
+  }
   return found;
 }
+
+/** How much worse answers may be on average, at most. */
+const MARGIN_MAX = 0.9;

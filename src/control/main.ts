@@ -68,7 +68,8 @@ async function start(place: Place, log: Logger): Promise<void> {
   const registry = new RegistryService({ ledger, log, data: place.data, settings, ...timing });
   const drift = await DriftService.open({ ledger, log, runHook: hookRunner(systemTimers), ...timing });
   const gates = [parity.gate, stressGate(() => control, { ledger, timers: systemTimers })];
-  const released = { ledger, log, machines: CanaryMachine, gates, ...timing };
+  const versionOf = (backend: string) => registry.versionOf(backend);
+  const released = { ledger, log, machines: CanaryMachine, gates, versionOf, ...timing };
   const releases = await ReleaseService.open(released);
   const kept = { data: place.data, registry: registry.registry, releases };
   const retirements = await openRetirements({ ledger, log, ...kept, ...timing });

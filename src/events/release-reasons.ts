@@ -23,6 +23,7 @@ export const RELEASE_REASONS = {
   'release-redirect-refused': 'With what is wanted the configuration would not be valid: {message}.',
   'release-file-edited':
     'The targets of {route} were edited in the file since the release began: they are in force, and it waits for a word, or for the edit to be taken back, until its deadline.',
+  'release-not-judged': 'Its evidence could not be judged, which is a fault in Armature: {message}.',
   'release-route-removed': 'There is no route {route} any more.',
   'release-backend-removed': 'There is no backend {backend} any more.',
   'release-watched': '{to} was watched for as long as the plan says.',

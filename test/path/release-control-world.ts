@@ -57,7 +57,8 @@ class ScriptedMachine implements ReleaseMachine {
   }
 
   evidence({ event, evidence }: StoredEvidence): void {
-    const { command } = evidence as unknown as { command: Command };
+    const { command } = evidence as unknown as { command: Command | null };
+    if (!command) throw new Error('this cannot be judged');
     this.#want({ ...command, reason: nobody, causes: [event] } as Action);
   }
 
@@ -126,7 +127,10 @@ export const scripted: ReleaseMachines = {
       endsMs: nowMs + plan.deadlineMs,
       gates: Object.fromEntries(plan.gates.map((gate) => [gate, 'open'])),
     }),
-  restore: (state) => new ScriptedMachine(state as unknown as ScriptedState),
+  restore: (state) => {
+    if ('unreadable' in state) throw new Error('of another shape');
+    return new ScriptedMachine(state as unknown as ScriptedState);
+  },
 };
 
 export const FILE = {

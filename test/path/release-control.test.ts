@@ -282,6 +282,42 @@ describe('capacity comes before weight (argo-rollouts PR #4612, flagger#869)', (
   });
 });
 
+test('a backend that is a target already begins at no share of its own, and has it again after a rollback', async () => {
+  edited((file) => {
+    file.routes['chat']!['targets'] = [
+      { backend: 'old', weight: 95 },
+      { backend: 'next', weight: 5 },
+    ];
+  });
+  await world.control.reload();
+  const { id } = await world.begin();
+  await world.time.advance(3000);
+  expect(await world.surface.release(id)).toMatchObject({ overtaken: false });
+  await world.command(id, { do: 'share', share: 0.5 });
+  expect(weights()).toEqual({ old: 50, next: 50 });
+  await world.command(id, { do: 'roll-back' });
+  expect(weights()).toEqual({ old: 95, next: 5 });
+});
+
+test('a machine that fails ends its release, and control goes on', async () => {
+  const { id } = await world.begin();
+  await world.command(id, { do: 'share', share: 0.5 });
+  await world.command(id, null as unknown as { do: 'hold' });
+  expect(world.targets()).toEqual(CAPTURED);
+  expect(await world.surface.release(id)).toMatchObject({ last: { code: 'release-not-judged' } });
+
+  const { id: second } = await world.begin();
+  await world.command(second, { do: 'share', share: 0.5 });
+  world.kill();
+  const [kept] = (await world.kept.documents.list('release', 10)).slice(-1);
+  const body = { ...(kept!.body as object), machine: { unreadable: true } };
+  await world.kept.documents.change([{ kind: 'release', id: second, body, on: kept!.revision }], []);
+  await world.start();
+  await world.time.advance(3000);
+  expect(world.targets()).toEqual(CAPTURED);
+  expect(await world.surface.release(second)).toMatchObject({ last: { code: 'release-not-judged' } });
+});
+
 describe('a gate', () => {
   test('is asked before callers meet the canary, again where it cannot say, and ends the release where it fails', async () => {
     using gated = new ReleaseWorld({
@@ -324,6 +360,7 @@ describe('control dies at any write, and the one that follows ends what was begu
     }
     if (id !== '') {
       await other.command(id, { do: 'share', share: 0.25 });
+      await other.command(id, { do: 'promote' });
       await other.command(id, { do: 'roll-back' });
     }
     const { writes } = store;

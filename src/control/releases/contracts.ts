@@ -4,7 +4,7 @@ import type { Settings } from '../../config/schema/index.ts';
 import type { Snapshot } from '../../links/messages.ts';
 import type { ReleasePlan, ReleaseReport } from '../../releases/canary/contracts.ts';
 import type { CanaryMachine, CanaryState } from '../../releases/canary/machine.ts';
-import type { Action } from '../../releases/contracts.ts';
+import type { Action, ReleaseArms } from '../../releases/contracts.ts';
 import type { Gateways } from '../gateways.ts';
 
 /** What a release needs of control. */
@@ -45,6 +45,8 @@ export interface ReleaseDocument {
   /** `release-started` */
   started: string;
   plan: ReleasePlan;
+  /** How many of a hundred requests are copied, and how answers are compared, while that is its phase. */
+  shadow?: ReleaseArms['shadow'];
   /** The route's targets as they were when it began: what a rollback restores. */
   captured: Target[];
   /** What the files said of them then, as it is written. */

@@ -22,10 +22,10 @@ export function planOf(
     alpha,
     ratioMax,
     errorRateMax,
-    qualityMargin: QUALITY_MARGIN,
+    qualityMargin: settings.compare?.margin ?? QUALITY_MARGIN,
     metrics: [...new Set(['errors' as const, ...metrics])],
   };
 }
 
-/** How much worse answers may be on average, of -1 to 1. */
+/** How much worse answers may be on average, of -1 to 1, where nobody says how they are compared. */
 const QUALITY_MARGIN = 0.05;

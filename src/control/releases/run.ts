@@ -1,24 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
-import { writtenTargets } from '../../config/redirect.ts';
+import { type Target, writtenTargets } from '../../config/redirect.ts';
 import { sameTargets } from '../../config/targets.ts';
 import type { LedgerEvent } from '../../events/contracts.ts';
-import type { EventDraft } from '../../events/event-maker.ts';
 import type { LedgerService } from '../../events/ledger.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { ReleaseReport } from '../../releases/canary/contracts.ts';
-import type { Action, Evidence, Gate, ReleaseArms } from '../../releases/contracts.ts';
+import type { Action, Gate, ReleaseArms } from '../../releases/contracts.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { pause } from './capacity.ts';
 import { type Carried, carryOut, type InForce } from './carrying.ts';
-import type { Intent, ReleaseControl, ReleaseMachine } from './contracts.ts';
+import type { Intent, ReleaseControl } from './contracts.ts';
 import { askGates } from './gates.ts';
+import type { Judge } from './judge.ts';
 import type { KeptRelease, ReleaseChange } from './kept.ts';
 import { dividedTargets } from './slices.ts';
+import { Telling } from './telling.ts';
 
 export interface RunOptions {
   kept: KeptRelease;
-  machine: ReleaseMachine;
+  judge: Judge;
   ledger: LedgerService;
   clock: Clock;
   timers: Timers;
@@ -44,10 +45,10 @@ const OUTCOMES: Record<Exclude<Action['do'], 'hold'>, string> = {
 export class ReleaseRun {
   readonly #options: RunOptions;
   readonly #inForce: InForce;
+  readonly #telling: Telling;
   readonly #ending = new AbortController();
   #control: ReleaseControl | undefined;
   #position: number;
-  #newest: string;
   #checkpointMs: number;
   #todo: Action[] = [];
   #carrying: { action: Action; preempt: AbortController } | undefined;
@@ -56,16 +57,14 @@ export class ReleaseRun {
   #byHand: string | undefined;
   /** Why it is rolled back, where that is not for what the machine knows. */
   #forced: Action['reason'] | undefined;
-  /** Why it cannot go on now, as it was told last. */
-  #stuck: Action['reason'] | undefined;
   #tick: TimerHandle;
 
   constructor(options: RunOptions) {
     this.#options = options;
-    const { share, edges, position, newest } = options.kept.body;
+    const { share, edges, position } = options.kept.body;
     this.#inForce = { share, ...(edges && { edges }), restored: false };
     this.#position = position;
-    this.#newest = newest;
+    this.#telling = new Telling(options.kept, options.ledger);
     this.#checkpointMs = options.clock.mono();
   }
 
@@ -79,30 +78,29 @@ export class ReleaseRun {
     return this.#position;
   }
   get report(): ReleaseReport {
-    return this.#options.machine.report(this.#options.clock.wall());
+    return this.#options.judge.report;
   }
   get share(): number {
     return this.#inForce.share;
   }
   /** Why it cannot do what it wants to. */
   get stuck(): Action['reason'] | undefined {
-    return this.#stuck;
+    return this.#telling.stuck;
   }
 
   /** How sessions are divided: undefined where they are not. */
   get arms(): ReleaseArms | undefined {
-    const { to, baseline, overtaken, ended, plan } = this.kept.body;
+    const { to, baseline, overtaken, ended, shadow } = this.kept.body;
     const { share, edges, restored } = this.#inForce;
     if (restored || overtaken || ended) return undefined;
-    const { phase } = this.report;
-    const copies = plan.shadow && (phase === 'shadow' || phase === 'canary');
+    const copies = shadow && this.report.phase === 'shadow';
     return {
       id: this.id,
       canary: to,
       ...(baseline !== undefined && { baseline }),
       share,
       ...(edges && { edges }),
-      ...(copies && { shadow: { percent: plan.shadow!.percent } }),
+      ...(copies && { shadow }),
     };
   }
 
@@ -113,8 +111,8 @@ export class ReleaseRun {
     const { route, to, plan } = this.kept.body;
     const asked = { release: this.id, route, backend: to };
     const open = gates.filter(({ name }) => plan.gates.includes(name) && this.report.gates[name] === 'open');
-    void askGates(open, asked, { timers, log, signal: this.#ending.signal }, (name, { passed, event }) => {
-      this.#options.machine.gate(name, passed, event);
+    void askGates(open, asked, { timers, log, signal: this.#ending.signal }, (name, verdict) => {
+      this.#options.judge.gate(name, verdict);
       this.#look();
     });
     this.#beat();
@@ -129,15 +127,14 @@ export class ReleaseRun {
   /** What a worker saw, in the order of the ledger; what is known already is left out. */
   evidence(position: number, event: LedgerEvent): void {
     if (position <= this.#position || this.#ending.signal.aborted) return;
-    const evidence = event.data as unknown as Evidence;
-    this.#options.machine.evidence({ event: event.id, evidence });
+    this.#options.judge.evidence(event);
     this.#position = position;
     this.#look();
   }
 
   /** False where it is over: then nothing happens. Resolves when it is carried out, or cannot be for now. */
   async abort(actor: string): Promise<boolean> {
-    if (!this.#options.machine.abort()) return false;
+    if (!this.#options.judge.abort()) return false;
     this.#byHand = actor;
     this.#carrying?.preempt.abort();
     await this.#worked();
@@ -146,7 +143,7 @@ export class ReleaseRun {
 
   /** The same; not while files have overtaken it. */
   async promote(actor: string): Promise<boolean> {
-    if (!this.#options.machine.promote()) return false;
+    if (!this.#options.judge.promote()) return false;
     this.#byHand = actor;
     await this.#worked();
     return true;
@@ -155,7 +152,7 @@ export class ReleaseRun {
   /** A snapshot was published: the files may have been edited, by which the release loses what it goes by. */
   settled(): void {
     if (!this.#control || this.#ending.signal.aborted || this.#carrying || this.#forced) return;
-    const { route: name, to, overtaken, captured, written } = this.kept.body;
+    const { route: name, to, overtaken, written } = this.kept.body;
     const { settings, files } = this.#control.effective;
     const route = settings.routes[name];
     if (!route) {
@@ -164,13 +161,21 @@ export class ReleaseRun {
       this.#force({ code: 'release-backend-removed', figures: { backend: to } });
     } else if (overtaken) {
       if (sameTargets(writtenTargets(files, name), written)) this.#work(() => this.#resume());
-    } else if (!sameTargets(route.targets, dividedTargets(captured, to, this.#inForce.share))) {
+    } else if (!this.#isAsPut(route.targets)) {
       this.#work(() => this.#giveWay());
     }
   }
 
+  /** Before its first share the route is left as it was. */
+  #isAsPut(targets: readonly Target[]): boolean {
+    const { captured, to } = this.kept.body;
+    const { share } = this.#inForce;
+    if (share === 0 && sameTargets(targets, captured)) return true;
+    return sameTargets(targets, dividedTargets(captured, to, share));
+  }
+
   #force(reason: Action['reason']): void {
-    if (!this.#options.machine.abort()) return;
+    if (!this.#options.judge.abort()) return;
     this.#forced = reason;
     this.#look();
   }
@@ -183,8 +188,8 @@ export class ReleaseRun {
 
   #look(): void {
     if (!this.#control || this.#ending.signal.aborted) return;
-    const actions = this.#options.machine.advance(this.#options.clock.wall());
-    for (const action of actions) if (action.do === 'hold') this.#tellHold(action.reason, action.causes);
+    const actions = this.#options.judge.due;
+    for (const action of actions) if (action.do === 'hold') this.#telling.held(action.reason, action.causes);
     this.#todo = actions.filter((action) => action.do !== 'hold');
     const back = this.#todo.some((action) => action.do === 'roll-back');
     if (back && this.#carrying?.action.do !== 'roll-back') this.#carrying?.preempt.abort();
@@ -245,10 +250,10 @@ export class ReleaseRun {
         timers: this.#options.timers,
         inForce: this.#inForce,
         signal: preempt.signal,
-        byHand: this.#byHand !== undefined,
+        byHand: this.#byHand !== undefined || intent.actor !== 'armature',
       });
       if (!carried.done) {
-        if (carried.reason) this.#tellStuck(carried.reason, intent.event);
+        if (carried.reason) this.#telling.cannot(carried.reason, intent.event);
         return false;
       }
       await this.#conclude(action, intent, carried);
@@ -260,32 +265,31 @@ export class ReleaseRun {
 
   /** Stored before it acts. The same that was decided before a restart stays decided. */
   async #intend(action: Action): Promise<Intent> {
-    const { intent, route, to } = this.kept.body;
+    const { intent } = this.kept.body;
     if (intent && isDeepStrictEqual(wanted(intent.action), wanted(action))) return intent;
     const forced = action.do === 'roll-back' ? this.#forced : undefined;
     const reason = forced ?? action.reason;
     const byHand =
       !forced && (action.do === 'roll-back' || action.do === 'promote') ? this.#byHand : undefined;
     const actor = byHand ?? 'armature';
-    const data = { route, to, do: action.do, ...wanted(action), reason };
-    const event = this.#event({ type: 'release-decided', actor, causes: this.#causes(action.causes), data });
+    const data = { ...wanted(action), reason };
+    const event = this.#telling.event({ type: 'release-decided', actor, causes: action.causes, data });
     const made = { action: { ...action, reason }, actor, event: event.id };
     await this.#store({ intent: made, newest: event.id }, [event]);
     return made;
   }
 
   async #conclude(action: Action, intent: Intent, carried: Extract<Carried, { done: true }>): Promise<void> {
-    const { machine, clock } = this.#options;
-    const { route, to } = this.kept.body;
-    const event = this.#event({
+    const { judge } = this.#options;
+    const event = this.#telling.event({
       type: OUTCOMES[action.do as keyof typeof OUTCOMES],
       actor: intent.actor,
       causes: [intent.event, ...carried.causes],
-      data: { route, to, ...carried.figures, reason: intent.action.reason },
+      data: { ...carried.figures, reason: intent.action.reason },
     });
-    machine.done(action, clock.wall());
+    judge.done(action);
     this.#todo = this.#todo.filter((other) => other !== action);
-    this.#stuck = undefined;
+    this.#telling.done();
     const { share, edges } = this.#inForce;
     const over = action.do === 'roll-back' && this.#ended('rolled-back', event, intent.action.reason);
     const change = { intent: undefined, newest: event.id, share, edges, ...(over && { ended: over }) };
@@ -301,8 +305,7 @@ export class ReleaseRun {
     if (!report.ended || this.#ending.signal.aborted) return;
     const { route, to } = this.kept.body;
     const reason = { code: 'release-watched', figures: { route, to } };
-    const data = { route, to, reason };
-    const event = this.#event({ type: 'release-ended', causes: [this.#newest], data });
+    const event = this.#telling.event({ type: 'release-ended', data: { reason } });
     await this.#store({ ended: this.#ended('promoted', event, reason), newest: event.id }, [event]);
     this.#end();
     await this.#control!.renewSnapshot([event.id]);
@@ -319,18 +322,13 @@ export class ReleaseRun {
 
   /** The files were edited: their targets are in force, and the release waits for a word, or its deadline. */
   async #giveWay(): Promise<void> {
-    const { route, to } = this.kept.body;
     const why: string[] = [];
     for (const type of ['configuration-changed', 'overlay-refused']) {
       const [stored] = await this.#options.ledger.store.ledger.events({ type, order: 'desc', limit: 1 });
       if (stored) why.push(stored.event.id);
     }
-    const reason = { code: 'release-file-edited', figures: { route } };
-    const event = this.#event({
-      type: 'release-held',
-      causes: this.#causes(why),
-      data: { route, to, reason },
-    });
+    const reason = { code: 'release-file-edited', figures: { route: this.kept.body.route } };
+    const event = this.#telling.event({ type: 'release-held', causes: why, data: { reason } });
     this.#inForce.share = 0;
     const overtaken = { code: reason.code, event: event.id };
     await this.#store({ overtaken, newest: event.id }, [event]);
@@ -340,8 +338,7 @@ export class ReleaseRun {
   /** The edit was taken back. */
   async #resume(): Promise<void> {
     const { route, to, captured, share } = this.kept.body;
-    const data = { route, to, share };
-    const event = this.#event({ type: 'release-resumed', causes: [this.#newest], data });
+    const event = this.#telling.event({ type: 'release-resumed', data: { share } });
     await this.#store({ overtaken: undefined, newest: event.id }, [event]);
     this.#inForce.share = share;
     const targets = dividedTargets(captured, to, share);
@@ -354,36 +351,15 @@ export class ReleaseRun {
     const published = this.#control!.snapshots.current.releases?.[this.kept.body.route];
     // What is told to workers has been through JSON.
     if (JSON.stringify(published) !== JSON.stringify(this.arms))
-      await this.#control!.renewSnapshot([this.#newest]);
-  }
-
-  #tellHold(reason: Action['reason'], causes: string[]): void {
-    const { route, to } = this.kept.body;
-    const about = { type: 'release-held', causes: this.#causes(causes), data: { route, to, reason } };
-    this.#newest = this.#options.ledger.append({ ...about, subject: `release:${this.id}` }).id;
-  }
-
-  /** Once for each reason, until something was done. */
-  #tellStuck(reason: Action['reason'], intent: string): void {
-    if (this.#stuck?.code === reason.code) return;
-    this.#stuck = reason;
-    this.#tellHold(reason, [intent]);
-  }
-
-  #causes(causes: readonly string[]): string[] {
-    return [...new Set([...causes, this.#newest])];
-  }
-
-  #event(draft: Omit<EventDraft, 'subject'>): LedgerEvent {
-    return this.#options.ledger.event({ ...draft, subject: `release:${this.id}` });
+      await this.#control!.renewSnapshot([this.#telling.newest]);
   }
 
   async #store(change: ReleaseChange, events: readonly LedgerEvent[]): Promise<void> {
-    const { machine, clock } = this.#options;
-    const state = change.ended ? undefined : machine.state;
+    const { judge, clock } = this.#options;
+    const state = change.ended ? undefined : judge.state;
     await this.kept.store({ ...change, machine: state, position: this.#position }, events);
     this.#checkpointMs = clock.mono();
-    if (change.newest !== undefined) this.#newest = change.newest;
+    if (change.newest !== undefined) this.#telling.newest = change.newest;
   }
 
   /** What was done is done: it is stored as soon as it can be. */

@@ -17,6 +17,7 @@ import {
   type ReleaseDocument,
   type ReleaseMachines,
 } from './contracts.ts';
+import { Judge } from './judge.ts';
 import { KeptRelease } from './kept.ts';
 import { planOf } from './plans.ts';
 import { conflict, refuseImpossible } from './refusals.ts';
@@ -30,6 +31,8 @@ export interface ReleaseServiceOptions {
   log: Logger;
   machines: ReleaseMachines;
   gates: readonly Gate[];
+  /** The version that a backend serves, and the events that tell of it; undefined where none is named. */
+  versionOf?: (backend: string) => Promise<{ version?: string; events: string[] } | undefined>;
 }
 
 /** What is asked for when a release is started; settings that are not given are the route's. */
@@ -164,15 +167,18 @@ export class ReleaseService {
       gates.filter((gate) => gate.applies(asked)).map(({ name }) => name),
     );
     const captured = structuredClone(effective.settings.routes[route]!.targets);
+    const compare = release.compare && { compare: release.compare };
     const { number, event: published } = snapshots.current;
+    const served = await this.#options.versionOf?.(to);
     const event = ledger.event({
       type: 'release-started',
       subject: `release:${id}`,
       actor,
-      causes: [published],
+      causes: [published, ...(served?.events ?? [])],
       data: {
         route,
         to,
+        ...(served?.version !== undefined && { version: served.version }),
         plan: plan.plan,
         ...(plan.shadow && { shadowPercent: plan.shadow.percent }),
         deadlineMs: plan.deadlineMs,
@@ -191,6 +197,7 @@ export class ReleaseService {
       startedAt: event.at,
       started: event.id,
       plan,
+      ...(plan.shadow && { shadow: { percent: plan.shadow.percent, ...compare } }),
       captured,
       written,
       position: await ledger.store.ledger.head(),
@@ -206,7 +213,7 @@ export class ReleaseService {
 
   #add(kept: KeptRelease): ReleaseRun {
     const { machines, gates, ledger, clock, timers, log } = this.#options;
-    const machine = machines.restore(structuredClone(kept.body.machine!));
+    const judge = judgeOf(kept.body, machines, { clock, log });
     const onEnd = () => {
       this.#runs.delete(kept.id);
       if (this.#runs.size === 0) {
@@ -214,7 +221,7 @@ export class ReleaseService {
         this.#following = undefined;
       }
     };
-    const run = new ReleaseRun({ kept, machine, gates, ledger, clock, timers, log, onEnd });
+    const run = new ReleaseRun({ kept, judge, gates, ledger, clock, timers, log, onEnd });
     this.#runs.set(kept.id, run);
     return run;
   }
@@ -276,5 +283,20 @@ export class ReleaseService {
         old.map(({ kind, id, revision }) => ({ kind, id, on: revision })),
         [],
       );
+  }
+}
+
+/** By the state that was kept; where that cannot be read, as by another release of Armature, there is nothing to judge by. */
+function judgeOf(
+  { machine, plan, startedAt }: Readonly<ReleaseDocument>,
+  machines: ReleaseMachines,
+  options: { clock: Clock; log: Logger },
+): Judge {
+  try {
+    return new Judge(machines.restore(structuredClone(machine!)), options);
+  } catch (error) {
+    const fault = `what was kept of it cannot be read: ${(error as Error).message}`;
+    options.log.error({ err: error, release: plan.id }, fault);
+    return new Judge(machines.begin(plan, Date.parse(startedAt)), { ...options, fault });
   }
 }

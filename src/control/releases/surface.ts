@@ -1,6 +1,11 @@
-import { ApiFault, type Status } from '../../api/contracts.ts';
-import type { ReleasesSurface } from '../../api/releases.ts';
-import type { EvidencePoint, ReleaseOutcome, ReleaseView } from '../../api/releases-schema.ts';
+import {
+  ApiFault,
+  type EvidencePoint,
+  type ReleaseOutcome,
+  type ReleasesSurface,
+  type ReleaseView,
+  type Status,
+} from '../../api/contracts.ts';
 import type { LedgerService } from '../../events/ledger.ts';
 import { inWords } from '../../events/words.ts';
 import type { ReleaseReport } from '../../releases/canary/contracts.ts';
