@@ -223,7 +223,7 @@ describe('a session', () => {
 });
 
 describe('evidence is told', () => {
-  it('within a second where something of the canary failed, else within five', async () => {
+  it('within a second where something failed, of whichever arm, else within five', async () => {
     const it = new ReleaseGateway(0.5, { route: RETRIES });
     await it.askedAs(sessionOf('canary', 0.5));
     await it.time.advance(4_900);
@@ -234,6 +234,10 @@ describe('evidence is told', () => {
     await it.askedAs(sessionOf('canary', 0.5));
     await it.time.advance(1_000);
     expect(it.evidence).toHaveLength(2);
+    it.engines.set(OLD!, status(500));
+    await it.askedAs(sessionOf('baseline', 0.5));
+    await it.time.advance(1_000);
+    expect(it.evidence).toHaveLength(3);
   });
 
   it('at once when the snapshot changes; what ends later counts to the share that it was divided by', async () => {

@@ -9,7 +9,10 @@ import type { World } from '../state/world.ts';
 import { EvidenceBatch } from './batch.ts';
 import type { RouteRelease } from './route-release.ts';
 
-/** How long evidence is gathered before it is told; and how long where a request of the canary has failed. */
+/**
+ * How long evidence is gathered before it is told; and how long where a request has failed, of whichever arm: the moments at
+ * which evidence is read must not hang on arms, or chance is read as harm (decision 24).
+ */
 const TELL_MS = 5_000;
 const TELL_FAILED_MS = 1_000;
 /** While more facts wait than these, as control is away, evidence is gathered on: it takes no more room for that. */
@@ -32,7 +35,7 @@ interface Open {
 }
 
 /**
- * Gathers what this worker sees of routes under release, and tells it: after a while, soon after something of the canary has
+ * Gathers what this worker sees of routes under release, and tells it: after a while, soon after something has
  * failed, when the snapshot changes, and when the worker leaves. Requests are counted to the snapshot that they were divided
  * on, however late they end. Nothing is kept, and no timer runs, while nothing was seen.
  */
@@ -47,10 +50,10 @@ export class EvidenceGatherer implements PairSink {
 
   /** To be called when a request that has an arm is over. */
   gather(x: Exchange, now: number): void {
-    const { release, arm } = x.armed!;
+    const { release } = x.armed!;
     const open = this.#batchOf(release);
     const failed = open.batch.add(x, now, () => this.#isFirst(x));
-    if (failed && arm === 'canary') this.#dueBy(release, open, now + TELL_FAILED_MS);
+    if (failed) this.#dueBy(release, open, now + TELL_FAILED_MS);
   }
 
   pair(release: string, x: Exchange, compared: { difference: number; by: string }): void {

@@ -3,7 +3,7 @@ import { rateBelow } from '../statistics/rate-test.ts';
 import { type RatioState, RatioTest } from '../statistics/ratio-test.ts';
 
 /** Of the evidence of harm: how much that of whole sessions counts, and that of their first requests. */
-const HARM_WEIGHTS = [3, 1] as const;
+const HARM_WEIGHTS = [6, 1] as const;
 
 export interface MarkedState {
   sessions: RatioState;

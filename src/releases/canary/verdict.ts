@@ -3,11 +3,11 @@ import { AUTO_STEPS, type EvidenceBook, MARKS_OF } from './book.ts';
 import type { Metric, MetricReport, ReleasePlan } from './contracts.ts';
 
 /** Of the chance of a false abort, half goes to metrics one by one, and of that so much to errors where there are others. */
-const ERRORS_PART = 0.8;
+const ERRORS_PART = 0.9;
 /** Evidence that sessions do not fall by the share has to be so strong. */
 export const SKEWED_AT = 1000;
 /** Of failures and refusals, which counts more as harm. */
-const ERROR_WEIGHTS = [4, 1] as const;
+const ERROR_WEIGHTS = [9, 1] as const;
 /** What is beyond frozen edges when nothing has changed: see edges.ts. */
 const BEYOND = { slowP95: 0.05, slowP99: 0.01, dearP95: 0.05 } as const;
 
