@@ -6,14 +6,22 @@ import { FeatureMonitor, type FeatureSettings } from '../src/releases/drift/feat
 
 /**
  * What watching a feature for drift costs: values a second on one core, memory of one feature with the largest reference, and
- * the sizes of what is stored of it. `node --expose-gc bench/drift.ts [--rows 1000000] [--features 200]`
+ * the sizes of what is stored of it; then how many rows a change of numbers takes to be told, the median of so many streams,
+ * and how many there are until a false alarm. `node --expose-gc bench/drift.ts [--rows 1000000] [--features 200] [--streams 201]`
  */
 
 const { values } = parseArgs({
-  options: { rows: { type: 'string', default: '1000000' }, features: { type: 'string', default: '200' } },
+  options: {
+    rows: { type: 'string', default: '1000000' },
+    features: { type: 'string', default: '200' },
+    streams: { type: 'string', default: '201' },
+  },
 });
 const ROWS = Number(values.rows);
 const FEATURES = Number(values.features);
+const STREAMS = Number(values.streams);
+/** The longest stream. */
+const LONGEST = 50_000;
 const DAY_MS = 86_400_000;
 
 const normal = (random: Random) =>
@@ -74,6 +82,18 @@ function memory(type: FeatureType, cycle: boolean): number {
   return bytes;
 }
 
+/** Rows after the reference until something is told, as far as LONGEST, of each stream; ascending. */
+function runs(referenceRows: number, shift: number, scale: number): number[] {
+  return Array.from({ length: STREAMS }, (_, seed) => {
+    const random = seededRandom(seed * 7919 + 1);
+    const monitor = new FeatureMonitor(settings('numeric', { rows: referenceRows, movedMin: 0 }));
+    while (!monitor.isFrozen) monitor.observe(normal(random), 0, random);
+    for (let row = 1; row <= LONGEST; row++)
+      if (monitor.observe(shift + scale * normal(random), 0, random)) return row;
+    return LONGEST;
+  }).sort((a, b) => a - b);
+}
+
 if (!globalThis.gc) throw new Error('node --expose-gc bench/drift.ts');
 console.log(
   '| feature | values/s | KiB | KiB with a cycle | KiB stored |\n| --- | ---: | ---: | ---: | ---: |',
@@ -88,4 +108,24 @@ for (const type of ['numeric', 'categorical', 'vector'] as const) {
     (JSON.stringify(monitor).length / 1024).toFixed(0),
   ];
   console.log(`| ${type} | ${cells.join(' | ')} |`);
+}
+
+const median = (sorted: readonly number[]) => sorted[sorted.length >> 1]!;
+console.log(
+  '\n| reference | 0.25 sd | 0.5 sd | 1 sd | x 1.5 | unchanged: mean, streams told before 10,000 |',
+);
+console.log('| ---: | ---: | ---: | ---: | ---: | ---: |');
+for (const rows of [1000, 5000]) {
+  const delays = [
+    [0.25, 1],
+    [0.5, 1],
+    [1, 1],
+    [0, 1.5],
+  ].map(([shift, scale]) => median(runs(rows, shift!, scale!)));
+  const unchanged = runs(rows, 0, 1);
+  const mean = Math.round(unchanged.reduce((sum, each) => sum + each, 0) / unchanged.length);
+  const early = unchanged.filter((each) => each < 10_000).length;
+  console.log(
+    `| ${rows} | ${delays.join(' | ')} | ${mean.toLocaleString('en-US')} or more, ${early} of ${STREAMS} |`,
+  );
 }

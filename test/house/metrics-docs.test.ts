@@ -15,6 +15,9 @@ const OF_CONTROL = [
   'armature_release_share route',
   'armature_release_phase route phase',
   'armature_sentinel_prompts_total route backend outcome',
+  'armature_drift_observed_total',
+  'armature_drift_lost_total',
+  'armature_drift_incidents route backend',
 ];
 
 it('docs/watching.md names every metric, its labels, and no other', async () => {
