@@ -126,4 +126,29 @@ describe('armature check', () => {
     expect(alone.out).toContain('routes.chat.queue.max: was changed live to 5 by token:ann');
     expect(alone.out).toContain('a live change is refused: routes.chat.deadline was changed live to "3s"');
   });
+
+  it('refuses a version that the registry of the data directory does not have', async () => {
+    const naming = (version: string) =>
+      VALID.replace('{ engine: sim }', `{ engine: sim, version: "${version}" }`);
+    const before = await check(naming('m@1'));
+    expect(before.code).toBe(0);
+    expect(before.out).toContain('m@1 cannot be looked up: there is no registry in ./data yet');
+    mkdirSync(join(folder, 'data'));
+    const store = sqliteStore({ path: join(folder, 'data', 'state.db'), clock: new VirtualTime() });
+    const at = '2026-01-01T00:00:00.000Z';
+    const event = { at, type: 'version-added', subject: 's', actor: 'a', causes: [], data: {} };
+    await store.registry.addArtifact({ sha256: 'f', bytes: 1, place: 'live', inspection: {}, storedMs: 0 });
+    const made = { model: 'm', manifest: {}, digest: 'd', files: [{ path: 'p', sha256: 'f' }] };
+    await store.registry.addVersion(made, () => ({ id: 'ev_1', ...event }));
+    const move = { model: 'm', alias: 'production', to: 1, expect: null };
+    await store.registry.moveAlias(move, { id: 'ev_2', ...event });
+    expect((await check(naming('m@1'))).code).toBe(0);
+    expect((await check(naming('m@production'))).code).toBe(0);
+    for (const version of ['m@2', 'm@staging', 'n@1']) {
+      const { code, err } = await check(naming(version));
+      expect(code).toBe(2);
+      expect(err).toContain(`backends.b1.version: there is no version ${version} in the registry`);
+    }
+    await store.close();
+  });
 });

@@ -2,6 +2,7 @@ import { type Fault, faultsAsJson, formatFaults, formatNotice, type Notice } fro
 import { CONFIG_FILE, type LoadedConfig, loadConfig } from '../config/load.ts';
 import { readPath } from '../config/places.ts';
 import { defineCommand } from './command.ts';
+import { lookUpVersions } from './known-versions.ts';
 import { withLiveChanges } from './live-changes.ts';
 import type { Output } from './output.ts';
 
@@ -9,13 +10,15 @@ export const command = defineCommand({
   async run({ common, output }) {
     const file = common.config ?? CONFIG_FILE;
     const loaded = loadConfig(file);
-    if (!loaded.ok) {
-      if (common.json) output.json({ ok: false, faults: faultsAsJson(loaded.faults), notices: [] });
-      reportFaults(loaded.faults, output);
+    const versions = loaded.ok ? lookUpVersions(loaded.config, common.data) : { faults: [], notices: [] };
+    const faults = loaded.ok ? versions.faults : loaded.faults;
+    if (!loaded.ok || faults.length > 0) {
+      if (common.json) output.json({ ok: false, faults: faultsAsJson(faults), notices: [] });
+      reportFaults(faults, output);
       return 2;
     }
     const { config } = loaded;
-    const notices = [...config.notices, ...liveNotices(config, common.data)];
+    const notices = [...config.notices, ...versions.notices, ...liveNotices(config, common.data)];
     if (common.json) {
       output.json({ ok: true, faults: [], notices, summary: counts(config) });
       return 0;

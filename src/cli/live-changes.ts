@@ -9,8 +9,7 @@ import { overlaysAtRest } from '../store/sqlite/at-rest.ts';
  * `unread` says why they could not be read; the files alone count then.
  */
 export function withLiveChanges(files: LoadedConfig, data: string): Overlaid & { unread?: string } {
-  const { url } = files.settings.store;
-  const path = resolve(data, url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : 'state.db');
+  const path = storeIn(files, data);
   let overlays: StoredOverlay[];
   try {
     overlays = overlaysAtRest(path);
@@ -19,4 +18,10 @@ export function withLiveChanges(files: LoadedConfig, data: string): Overlaid & {
     return { config: files, applied: [], agreed: [], refused: [], unread };
   }
   return applyOverlays(files, overlays);
+}
+
+/** Where the store of a data directory is, which the configuration names. */
+export function storeIn({ settings }: LoadedConfig, data: string): string {
+  const { url } = settings.store;
+  return resolve(data, url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : 'state.db');
 }

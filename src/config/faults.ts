@@ -40,7 +40,7 @@ export interface Excerpt {
 
 /** Something that is no fault, but must not go unsaid. */
 export interface Notice {
-  code: 'no-effect-yet' | 'empty' | 'looks-wrong' | 'live-change';
+  code: 'no-effect-yet' | 'empty' | 'looks-wrong' | 'live-change' | 'not-looked-up';
   file: string;
   line: number;
   column: number;
