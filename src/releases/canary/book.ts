@@ -3,6 +3,7 @@ import { type Evidence, MARKS } from '../contracts.ts';
 import { AssignmentTest } from '../statistics/assignment-test.ts';
 import { type PairedState, PairedTest } from '../statistics/paired-test.ts';
 import type { ReleasePlan } from './contracts.ts';
+import { CLASS_REQUESTS_MIN } from './edges.ts';
 import { Marked, type MarkedState } from './marked.ts';
 import { type SampleState, SessionSample } from './sample.ts';
 import { StableHealth, type StableHealthState } from './stable-health.ts';
@@ -23,6 +24,8 @@ const SEEN_MAX = 8192;
 const PAIRED_MAX = 8192;
 /** Causes of copies that were not compared. */
 const SKIPS_MAX = 32;
+/** Of the canary's answers, whose times or costs have to be told. */
+const MEASURED_MIN = 0.5;
 /** Marks of a session's first request are remembered beside those of all its requests. */
 const FIRST_SHIFT = 8;
 
@@ -108,6 +111,23 @@ export class EvidenceBook {
     const alike = share <= 0.5;
     if (share < 1) this.#marks(evidence, alike ? counted : ERROR_BITS);
     this.#firsts(evidence, counted, alike);
+  }
+
+  /**
+   * Whether the canary's times, or costs, are told at all, of classes whose edges are known: of at least half of what it
+   * answered. What nobody measured is never slow, and must not be certified for that.
+   */
+  measures(metric: 'latency' | 'cost'): boolean {
+    const { canary, baseline, stable } = this.arms;
+    let told = canary.costs.count;
+    if (metric === 'latency') {
+      told = 0;
+      for (const [size, times] of canary.times) {
+        const others = (stable.times.get(size)?.count ?? 0) + (baseline.times.get(size)?.count ?? 0);
+        if (others >= CLASS_REQUESTS_MIN) told += times.count;
+      }
+    }
+    return told > 0 && told >= MEASURED_MIN * (canary.requests - canary.failed);
   }
 
   /** Failures are compared with all of stable; times and costs with baseline, of which half of both falls into the canary. */

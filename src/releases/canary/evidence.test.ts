@@ -78,6 +78,25 @@ describe('Sessions', () => {
     expect(release.machine.report(release.nowMs).metrics[0]).toMatchObject({ canary: 1, others: 0 });
   });
 
+  it('are remembered within a bound, and the state with them', () => {
+    const release = new Played();
+    release.pass(1000);
+    for (let batch = 0; batch < 200; batch++) {
+      const hashes = Array.from({ length: 500 }, (_, i) => mix32(500 * batch + i));
+      const marks = hashes.map((hash): Evidence['marks'][number] => [
+        hash,
+        hash % 3 === 0 ? 0 : 2,
+        MARKS.failed,
+      ]);
+      const firsts = hashes.map((hash): Evidence['firsts'][number] => [hash, (hash % 2) as 0 | 1, 0]);
+      release.tell({ ...release.empty(), marks, firsts });
+    }
+    expect(JSON.stringify(release.machine.state).length).toBeLessThan(300_000);
+    const { sessions } = release.machine.report(release.nowMs);
+    expect(sessions.all / 50_000).toBeGreaterThan(0.9);
+    expect(sessions.all / 50_000).toBeLessThan(1.1);
+  });
+
   it('that do not fall by the share freeze the verdict (#6, #20, #21)', () => {
     const release = new Played();
     release.until(() => {

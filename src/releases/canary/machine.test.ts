@@ -72,6 +72,16 @@ describe('A release', () => {
     expect(again.advance(nowMs + 2000)).toEqual([first]);
   });
 
+  it('pauses when nothing comes, and goes on when something does (#5)', () => {
+    const release = new Played();
+    for (let i = 0; i < 15; i++) release.minute(60);
+    const { share } = release;
+    release.pass(12 * HOUR_MS);
+    expect(release.share).toBe(share);
+    release.until(() => release.minute(600));
+    expect(release.said).toContain('release-certified');
+  });
+
   it('has a deadline in every phase, and a way out (#18)', () => {
     const gates = new Played({ gates: ['parity'], phaseMs: { gates: HOUR_MS } });
     gates.pass(1000).pass(HOUR_MS);
@@ -182,6 +192,19 @@ describe('Edges', () => {
     expect(p95 / 1050).toBeLessThan(1.04);
     expect(p99 / 1090).toBeLessThan(1.04);
     expect(p99).toBeGreaterThan(p95);
+  });
+});
+
+describe('A canary whose times nobody tells', () => {
+  it('is never certified in latency for never having been slow (#23, kayenta#700; #2)', () => {
+    const release = new Played({ metrics: ['errors', 'latency'] });
+    const stable = arm(2000, 0, { 'chat/64': [[timeBucket(100), 2000]] });
+    release.tell({ ...release.empty(), arms: { ...release.empty().arms, stable } }).pass(60_000);
+    release.until(() => release.minute(60), 25 * 60);
+    expect(release.said).toContain('release-certificates-wanting');
+    expect(release.actions.at(-1)).toMatchObject({
+      reason: { code: 'release-deadline-passed', figures: { for: 'release-certificates-wanting' } },
+    });
   });
 });
 

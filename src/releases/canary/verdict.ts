@@ -51,12 +51,11 @@ export function viewOf(
     return { metric, harm, harmAt, harmless };
   }
   const marks = MARKS_OF[metric];
-  return {
-    metric,
-    harm: logMean(marks.map((mark) => book.marked[mark].harm())),
-    harmAt,
-    harmless: Math.min(...marks.map((mark) => book.marked[mark].harmless(ratio, rateMax(mark, ratio)))),
-  };
+  const harm = logMean(marks.map((mark) => book.marked[mark].harm()));
+  const harmless = book.measures(metric)
+    ? Math.min(...marks.map((mark) => book.marked[mark].harmless(ratio, rateMax(mark, ratio))))
+    : Number.NEGATIVE_INFINITY;
+  return { metric, harm, harmAt, harmless };
 }
 
 /** The share of first requests beyond a frozen edge that is too many at that ratio. */
