@@ -35,7 +35,7 @@ export class MemoryWatch {
 }
 
 /** Undefined where the process is gone, or the system does not tell. */
-export async function residentBytes(pid: number): Promise<number | undefined> {
+async function residentBytes(pid: number): Promise<number | undefined> {
   try {
     const match = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'));
     return match ? Number(match[1]) * 1024 : undefined;

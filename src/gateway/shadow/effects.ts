@@ -28,7 +28,7 @@ export function fenced(x: Exchange, backend: Backend): SkipCause | undefined {
 }
 
 /** Whether a chat lets the server do more than answer, such as searching or running code. */
-export function actsOnServer(body: Buffer): boolean {
+function actsOnServer(body: Buffer): boolean {
   const scanned = scanMembers(body, 0, body.length, LOOKED_FOR);
   if (typeof scanned === 'string') return true;
   return scanned.members.some((member) => {

@@ -5,7 +5,7 @@ import { JSON_BYTES } from '../whole-carrier.ts';
 import type { SkipCause } from './contracts.ts';
 
 /** The longest answer that is held for a comparison, in bytes as it came; events of streams are longer than their words. */
-export const COMPARED_BYTES_MAX = 1024 * 1024;
+const COMPARED_BYTES_MAX = 1024 * 1024;
 
 /**
  * Hears one answer and holds it until both sides of a pair are there. It takes the pieces as they are, so that whoever gets
