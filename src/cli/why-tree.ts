@@ -40,8 +40,8 @@ function nodesOf(steps: readonly WhyStep[]): Node[] {
   }
   // Decisions name their request, save those of the one that was asked for, which comes first.
   for (const step of parts) {
-    const { request, change } = step.figures as { request?: string; change?: string };
-    const owner = byId.get(change ?? request ?? '') ?? nodes[0];
+    const { request, change, reasonOf } = step.figures as Record<string, string | undefined>;
+    const owner = byId.get(change ?? reasonOf ?? request ?? '') ?? nodes[0];
     owner?.parts.push(step);
   }
   return nodes;
@@ -62,9 +62,10 @@ const DECISIONS = new Set([
 /** What became of a stage that gave no answer. */
 const STOOD_IN = new Set(['stage-skipped', 'stage-stood-in', 'stage-rerouted']);
 
-/** Whether a step is a decision of a request, or a value of a change: a part of something that has a step of its own. */
+/** Whether a step is a decision of a request, a value of a change or a reason: a part of something that has a step of its own. */
 function isPart({ what, figures }: WhyStep): boolean {
-  return (DECISIONS.has(what) && figures.event === undefined) || figures.change !== undefined;
+  if (figures.change !== undefined || figures.reasonOf !== undefined) return true;
+  return DECISIONS.has(what) && figures.event === undefined;
 }
 
 class Drawing {

@@ -15,7 +15,8 @@ export const RELEASE_REASONS = {
   'release-resumed':
     'The release of {route} to {to} goes on, with a share of {share}: the edit of the file was taken back.',
   'release-ended': 'The release of {route} to {to} is over: it stays with all of the traffic.',
-  'evidence-gathered': 'Worker {worker} told what it saw on {route} with a share of {share}.',
+  'evidence-gathered':
+    'Worker {worker} saw {canaryRequests} requests of the canary on {route}, {canaryFailed} failed, and {otherRequests} others, {otherFailed} failed, with a share of {share}.',
   // Releases: why
   'release-capacity-wanting': '{backend} has no endpoint that could answer.',
   'release-stable-wanting':

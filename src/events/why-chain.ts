@@ -1,6 +1,6 @@
 import { idTime } from '../kernel/ids.ts';
 import type { Store, StoredOrigin } from '../store/contracts.ts';
-import type { LedgerEvent, RequestRecord, Step } from './contracts.ts';
+import type { Evidence, LedgerEvent, RequestRecord, Step } from './contracts.ts';
 import type { WhyOrigin, WhyStep } from './why.ts';
 import { inWords } from './words.ts';
 
@@ -115,7 +115,7 @@ export class Chain {
   #tellReason({ id, at, subject, data }: LedgerEvent, whole: Draft): void {
     if (!isReason(data.reason)) return;
     const { code, figures } = data.reason;
-    const told = this.#add(Date.parse(at), kindOf(subject), code, { ...figures, of: id }, null, []);
+    const told = this.#add(Date.parse(at), kindOf(subject), code, { ...figures, reasonOf: id }, null, []);
     told.effects.push(whole);
   }
 
@@ -242,12 +242,24 @@ function recordIn({ type, data }: LedgerEvent): boolean {
   return type.startsWith('request-') && Array.isArray(data.steps);
 }
 
-/** Its data, save the changes and the reason, which have steps of their own. */
-function figuresOf({ data }: LedgerEvent): Record<string, unknown> {
+/** Its data, save the changes and the reason, which have steps of their own; of evidence its counts. */
+function figuresOf({ type, data }: LedgerEvent): Record<string, unknown> {
+  if (type === 'evidence-gathered') return countsOf(data as unknown as Evidence);
   const { changes, reason, ...figures } = data;
   if (!isReason(reason) && reason !== undefined) figures.reason = reason;
   if (changes !== undefined) figures.changes = Array.isArray(changes) ? changes.length : changes;
   return figures;
+}
+
+function countsOf({ release, route, worker, snapshot, share, arms }: Evidence): Record<string, unknown> {
+  const { canary, baseline, stable } = arms;
+  return {
+    ...{ release, route, worker, snapshot, share },
+    canaryRequests: canary.requests,
+    canaryFailed: canary.failed,
+    otherRequests: baseline.requests + stable.requests,
+    otherFailed: baseline.failed + stable.failed,
+  };
 }
 
 function isReason(value: unknown): value is { code: string; figures: Record<string, unknown> } {

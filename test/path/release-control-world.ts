@@ -232,7 +232,9 @@ export class ReleaseWorld {
   /** What the machine of a release is to want now, as if evidence had said so. */
   async command(release: string, command: Command): Promise<string> {
     const id = `ev_evidence${++this.#evidence}`;
-    const data = { release, route: 'chat', worker: 0, share: 0, command };
+    const arm = { requests: 1, failed: 0 };
+    const arms = { canary: arm, baseline: arm, stable: arm };
+    const data = { release, route: 'chat', worker: 0, share: 0, arms, command };
     const at = new Date(this.time.wall()).toISOString();
     const event = {
       id,
