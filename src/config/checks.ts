@@ -2,6 +2,7 @@ import { hostAndPort, isLoopback } from '../kernel/listen-address.ts';
 import { checkAnswers } from './answer-checks.ts';
 import { checkCopies } from './compare-checks.ts';
 import { checkContexts } from './context-checks.ts';
+import { checkDrift } from './drift-checks.ts';
 import type { Notice } from './faults.ts';
 import { checkModels } from './model-checks.ts';
 import { nearest } from './nearest.ts';
@@ -97,6 +98,7 @@ export function crossCheck({ settings, leftOut }: Sound, document: Record<string
   checkUse(settings, findings);
   checkReleases(settings, findings);
   checkParity(settings, findings);
+  checkDrift(settings, findings);
   checkTiers(settings, findings);
   checkTenants(settings, findings);
   checkModels(settings, findings);
