@@ -12,7 +12,6 @@ import { listen } from '../links/listen.ts';
 import type { GatewayToControl, HostToControl } from '../links/messages.ts';
 import { EXIT_FATAL, joinSupervisor } from '../links/part.ts';
 import { socketPath } from '../links/socket-path.ts';
-import { CanaryMachine } from '../releases/canary/machine.ts';
 import { sqliteStore } from '../store/sqlite/index.ts';
 import type { Place } from '../supervisor/parts.ts';
 import { createLogger, type Logger } from '../telemetry/logger.ts';
@@ -20,19 +19,10 @@ import { adminToken } from './admin-token.ts';
 import { dropOvertaken } from './changes.ts';
 import { overlaid, readBeginning } from './configuration.ts';
 import { Control } from './control.ts';
-import { hookRunner } from './drift/hook.ts';
-import { DriftService } from './drift/service.ts';
-import { together } from './guards.ts';
 import { TenantKeys } from './keys/index.ts';
-import { Parity } from './parity/index.ts';
+import { beginPlanes, closePlanes, openPlanes, type Planes } from './planes.ts';
 import { httpProbe } from './probing/http-probe.ts';
-import { RegistryService } from './registry/service.ts';
-import { ReleaseService } from './releases/service.ts';
-import { stressGate } from './releases/stress.ts';
-import { openRetirements } from './retirement/open.ts';
-import type { RetirementService } from './retirement/service.ts';
 import { httpPages } from './scraping/http-page.ts';
-import { KeptSessions } from './sessions.ts';
 import { surfaceOf } from './surface.ts';
 
 const timing = { clock: systemClock, timers: systemTimers, random: systemRandom };
@@ -62,20 +52,17 @@ async function start(place: Place, log: Logger): Promise<void> {
   };
   process.on('SIGHUP', () => hangUp());
   const { ledger, effective, faults } = await openLedger(place, log);
-  const sessions = new KeptSessions({ dataDir: place.data, ledger, log, ...timing });
-  const parity = await Parity.open({ ledger, log, ...timing });
-  const { registry: settings } = effective.settings;
-  const registry = new RegistryService({ ledger, log, data: place.data, settings, ...timing });
-  const drift = await DriftService.open({ ledger, log, runHook: hookRunner(systemTimers), ...timing });
-  const gates = [parity.gate, stressGate(() => control, { ledger, timers: systemTimers })];
-  const versionOf = (backend: string) => registry.versionOf(backend);
-  const released = { ledger, log, machines: CanaryMachine, gates, versionOf, ...timing };
-  const releases = await ReleaseService.open(released);
-  const kept = { data: place.data, registry: registry.registry, releases };
-  const retirements = await openRetirements({ ledger, log, ...kept, ...timing });
+  const planes = await openPlanes({
+    ledger,
+    log,
+    data: place.data,
+    settings: effective.settings,
+    control: () => control,
+    ...timing,
+  });
   const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
   const control = await Control.start(
-    { place, ledger, log, sessions, releases, guard: together(parity, registry), ...senses, ...timing },
+    { place, ledger, log, ...planes, ...senses, ...timing },
     effective,
     faults,
   );
@@ -96,18 +83,17 @@ async function start(place: Place, log: Logger): Promise<void> {
     onMessage: (message) => control.heard(message),
     ...timing,
   });
+  const keys = new TenantKeys({
+    keys: ledger.store.keys,
+    event: (draft) => ledger.event(draft),
+    tenants: () => control.effective.settings.tenants,
+    onChange: ({ id }) => control.renewSnapshot([id]),
+    ...timing,
+  });
   // Workers first: they wait for their settings.
-  const admin = await listenForAdmins(
-    place,
-    control,
-    { ledger, sessions, releases, parity, drift, registry, retirements },
-    log,
-  );
+  const admin = await listenForAdmins(place, control, { ledger, keys, ...planes }, log);
   control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
-  registry.begin(control);
-  parity.begin(control);
-  drift.begin(control);
-  releases.begin(control);
+  beginPlanes(planes, control, keys);
 
   let leaving = false;
   async function leave(why: string): Promise<void> {
@@ -115,19 +101,9 @@ async function start(place: Place, log: Logger): Promise<void> {
     leaving = true;
     log.info({ why }, 'leaving');
     try {
-      await closeInTurn(
-        admin,
-        releases,
-        retirements,
-        parity,
-        drift,
-        control,
-        listener,
-        supervisor,
-        sessions,
-        ledger,
-        ledger.store,
-      );
+      await admin.close();
+      await closePlanes(planes);
+      await closeInTurn(control, listener, supervisor, planes.sessions, ledger, ledger.store);
     } catch (error) {
       log.error({ err: error }, 'not everything could be closed');
     }
@@ -137,10 +113,7 @@ async function start(place: Place, log: Logger): Promise<void> {
   async function retire(): Promise<void> {
     log.warn('the supervisor is gone: leaving after the workers');
     listener.release();
-    releases.close();
-    await retirements.close();
-    await parity.close();
-    await drift.close();
+    await closePlanes(planes);
     await admin.close();
     await control.retire();
     await leave('the supervisor is gone');
@@ -178,31 +151,14 @@ async function openLedger(place: Place, log: Logger) {
 async function listenForAdmins(
   place: Place,
   control: Control,
-  kept: {
-    ledger: LedgerService;
-    sessions: KeptSessions;
-    releases: ReleaseService;
-    parity: Parity;
-    drift: DriftService;
-    registry: RegistryService;
-    retirements: RetirementService;
-  },
+  kept: Planes & { ledger: LedgerService; keys: TenantKeys },
   log: Logger,
 ) {
-  const { ledger } = kept;
-  const keys = new TenantKeys({
-    keys: ledger.store.keys,
-    event: (draft) => ledger.event(draft),
-    tenants: () => control.effective.settings.tenants,
-    onChange: ({ id }) => control.renewSnapshot([id]),
-    ...timing,
-  });
-  kept.retirements.begin(control, keys);
   const { listen: address, tls } = control.effective.settings.admin;
   const { host, port } = hostAndPort(address);
   const listenHost = address.slice(0, address.lastIndexOf(':')); // as a Host header has it, brackets and all
   const localToken = adminToken(place.data);
-  const surface = surfaceOf({ control, ...kept, keys, clock: systemClock, file: place.file });
+  const surface = surfaceOf({ control, ...kept, clock: systemClock, file: place.file });
   return adminListener({
     host,
     port,

@@ -8,7 +8,7 @@ import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { Snapshot, WorkerState } from '../../links/messages.ts';
 import { Callers, cameAtMs } from '../../releases/retirement/calls.ts';
 import { RETIREMENT_KIND, type RetirementDocument } from '../../releases/retirement/contracts.ts';
-import { drained, isDrained, restored } from '../../releases/retirement/references.ts';
+import { drained, isDrained, referencesTo, restored } from '../../releases/retirement/references.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Gateways } from '../gateways.ts';
 import { exportRecords } from './export.ts';
@@ -214,7 +214,9 @@ export class RetirementRun {
     const inflight = await this.#inflight();
     const found = await callsAfter(ledger.store.ledger, subject, this.#body.position ?? 0);
     const calls = found.calls.filter((event) => cameAtMs(event) > drainedMs);
-    const isOpen = !isDrained(this.#control!.effective.settings, subject);
+    const { settings } = this.#control!.effective;
+    const isNamed = referencesTo(settings, subject).some(({ blocks }) => blocks);
+    const isOpen = isNamed || !isDrained(settings, subject);
     this.#body.position = found.position;
     if (calls.length > 0 || isOpen || (inflight ?? 0) > 0) {
       await this.#called(calls, now);
