@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ReleaseView } from '../../src/api/releases-schema.ts';
+import type { Why } from '../../src/events/why.ts';
 import { type Armature, backendOf, type Config, startArmature } from '../upstream/armature.ts';
 import { type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { chat, failWith } from '../upstream/scripts.ts';
@@ -64,7 +65,8 @@ test('a backend that fails its load test is never met by a caller, and why tells
   expect(tested).toBeGreaterThan(0);
   for (let i = 0; i < 10; i++) expect((await armature.chat()).header('x-armature-backend')).toBe('old');
   expect(next.posts.length).toBe(tested);
-  const codes = (await armature.why(id)).steps.map(({ code }) => code);
+  const why: Why = await armature.why(id);
+  const codes = why.steps.map(({ code }) => code);
   expect(codes).toContain('stress-failed');
   const [told] = (await armature.events()).filter(({ type }) => type === 'stress-failed');
   expect(told!.data).toMatchObject({ backend: 'next', for: 'stress-errors', errors: 1 });

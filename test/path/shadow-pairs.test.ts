@@ -143,6 +143,22 @@ describe('a copy whose answer is compared', () => {
     expect((await compared(gateway))['no-room']).toBeGreaterThan(0);
   });
 
+  it('that hang leave callers three quarters of the room', async () => {
+    const { gateway, engines } = world();
+    gateway.buffers.bytesMax = 40_000;
+    engines(chatAnswer('a'.repeat(2_000)), never);
+    for (let i = 0; i < 100; i++) {
+      gateway.chat();
+      await gateway.time.advance(2);
+      expect(gateway.buffers.held).toBeLessThanOrEqual(10_000 + 2_000);
+    }
+    expect(gateway.buffers.held).toBeGreaterThan(8_000);
+    await settled(gateway);
+    expect(gateway.records.every(({ outcome }) => outcome === 'ok')).toBe(true);
+    const { 'no-room': none = 0, dropped = 0 } = await compared(gateway);
+    expect(none + dropped).toBeGreaterThan(50);
+  });
+
   it('ends with the worker, and what is known is told', async () => {
     const { gateway, engines } = world();
     gateway.chat();

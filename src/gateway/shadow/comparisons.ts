@@ -54,6 +54,7 @@ export class Comparisons {
   #waiting: { path: Path; pair: ReadyPair }[] = [];
   readonly #running = new Map<ReadyPair, () => void>();
   #timer: TimerHandle;
+  #closed = false;
 
   constructor(deps: ComparisonsDeps) {
     this.#deps = deps;
@@ -78,6 +79,7 @@ export class Comparisons {
     this.#timer = undefined;
     for (const pair of left) this.#end(pair, { skipped: 'dropped' });
     for (const report of this.#reports.values()) this.#tell(report);
+    this.#closed = true;
   }
 
   #arm(): void {
@@ -120,7 +122,7 @@ export class Comparisons {
   skipped(x: Exchange, shadow: ComparedShadow, cause: string): void {
     this.#count(x, shadow, cause);
     if (shadow.release !== undefined) this.#deps.pairs?.skipped(shadow.release, x, cause);
-    else {
+    else if (!this.#closed) {
       const { skipped } = this.#report(x, shadow);
       skipped[cause] = (skipped[cause] ?? 0) + 1;
     }

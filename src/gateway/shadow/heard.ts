@@ -7,15 +7,18 @@ import type { SkipCause } from './contracts.ts';
 /** The longest answer that is held for a comparison, in bytes as it came; events of streams are longer than their words. */
 const COMPARED_BYTES_MAX = 1024 * 1024;
 
+/** Where what is held is taken from. */
+type Room = Pick<BufferBudget, 'take' | 'give'>;
+
 /**
  * Hears one answer and holds it until both sides of a pair are there. It takes the pieces as they are, so that whoever gets
- * the answer waits for nothing; what they take comes out of the room for all.
+ * the answer waits for nothing; what they take comes out of the room that it is given.
  */
 export class Heard implements AnswerListener {
   /** Why it will never be whole. */
   cause: SkipCause | undefined;
   readonly #x: Exchange;
-  readonly #buffers: BufferBudget;
+  readonly #budget: Room;
   readonly #next: AnswerListener | undefined;
   #pieces: Buffer[] = [];
   #held = 0;
@@ -24,9 +27,9 @@ export class Heard implements AnswerListener {
   #over = false;
 
   /** `next`: who listened before, and goes on listening. */
-  constructor(x: Exchange, buffers: BufferBudget, next?: AnswerListener) {
+  constructor(x: Exchange, budget: Room, next?: AnswerListener) {
     this.#x = x;
-    this.#buffers = buffers;
+    this.#budget = budget;
     this.#next = next;
   }
 
@@ -72,14 +75,14 @@ export class Heard implements AnswerListener {
     this.#over = true;
     this.#whole = false;
     this.#pieces = [];
-    this.#buffers.give(this.#held);
+    this.#budget.give(this.#held);
     this.#held = 0;
   }
 
   #take(bytes: number): boolean {
     if (this.#over) return false;
     const tooLong = this.#held + bytes > COMPARED_BYTES_MAX;
-    if (tooLong || !this.#buffers.take(bytes)) {
+    if (tooLong || !this.#budget.take(bytes)) {
       this.#giveUp(tooLong ? 'too-long' : 'no-room');
       return false;
     }

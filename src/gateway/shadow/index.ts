@@ -11,6 +11,7 @@ import { Comparisons, type ComparisonsDeps } from './comparisons.ts';
 import { ShadowCopy, type ShadowOutcome } from './copy.ts';
 import { fenced } from './effects.ts';
 import { CallerSide, type ComparedShadow, Pair, type PairingDeps } from './pairing.ts';
+import { ShadowBudget } from './shadow-budget.ts';
 
 export interface ShadowDeps extends ComparisonsDeps {
   world: World;
@@ -21,17 +22,20 @@ export interface ShadowDeps extends ComparisonsDeps {
 /**
  * Sends copies of requests to backends whose answers nobody waits for. A copy is made in a turn of its own after the request
  * itself was sent, on the shadow's own connections and within its limits; it never waits, is never tried again, and is
- * neither counted nor charged as a request. Those on their way are bounded by the shadows' places.
+ * neither counted nor charged as a request. Those on their way are bounded by the shadows' places, and by a share of the room
+ * for bodies and buffers.
  */
 export class ShadowCopies {
   readonly #deps: ShadowDeps;
   readonly #running = new Bag<ShadowCopy>();
   readonly #comparisons: Comparisons;
+  readonly #budget: ShadowBudget;
   #closed = false;
 
   constructor(deps: ShadowDeps) {
     this.#deps = deps;
     this.#comparisons = new Comparisons(deps);
+    this.#budget = new ShadowBudget(deps.buffers);
   }
 
   /** To be called when a request of a route that has shadows was sent for the first time. */
@@ -47,7 +51,8 @@ export class ShadowCopies {
       if (shadow.release !== undefined && x.backend?.name === shadow.backend.name) continue;
       if (shadow.percent < 100 && random.next() * 100 >= shadow.percent) continue;
       let pair: Pair | undefined;
-      if (isCompared(shadow)) pair = new Pair((caller ??= this.#hear(x)), shadow, this.#pairing(path));
+      if (isCompared(shadow))
+        pair = new Pair((caller ??= new CallerSide(x, this.#budget)), shadow, this.#pairing(path));
       timers.set(0, () => this.#send(x, shadow.backend.name, pair));
     }
   }
@@ -59,20 +64,16 @@ export class ShadowCopies {
     this.#comparisons.close();
   }
 
-  #hear(x: Exchange): CallerSide {
-    return new CallerSide(x, this.#deps.buffers);
-  }
-
   #pairing(path: Path): PairingDeps {
     return {
-      buffers: this.#deps.buffers,
+      budget: this.#budget,
       compare: (pair) => this.#comparisons.add(path, pair),
       skipped: (x, shadow, cause) => this.#comparisons.skipped(x, shadow, cause),
     };
   }
 
   #send(x: Exchange, name: string, pair: Pair | undefined): void {
-    const { clock, world, buffers } = this.#deps;
+    const { clock, world } = this.#deps;
     const backend = world.backends.get(name);
     const fence = backend && fenced(x, backend);
     if (fence !== undefined) {
@@ -87,12 +88,12 @@ export class ShadowCopies {
     if (backend?.host?.state === 'idle') world.wakeHost(backend, x.id); // for the copies that follow
     const endpoint = this.#closed || !backend ? undefined : freeEndpoint(backend, clock.mono());
     const bytes = x.caller.body.length;
-    if (!backend || !endpoint || !buffers.take(bytes)) {
+    if (!backend || !endpoint || !this.#budget.take(bytes)) {
       dropped();
       return;
     }
     if (!endpoint.take(weightOf(x.cost), 1)) {
-      buffers.give(bytes);
+      this.#budget.give(bytes);
       dropped();
       return;
     }
@@ -103,7 +104,7 @@ export class ShadowCopies {
         pair?.copyEnded(outcome);
       },
       over: () => {
-        buffers.give(bytes);
+        this.#budget.give(bytes);
         this.#running.delete(copy);
       },
       listen: pair && ((own) => pair.listen(own)),

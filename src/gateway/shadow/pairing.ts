@@ -1,16 +1,16 @@
 import type { CompareSettings } from '../../config/schema/index.ts';
-import type { BufferBudget } from '../buffer-budget.ts';
 import type { AnswerPair } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Shadow } from '../state/world.ts';
 import type { SkipCause } from './contracts.ts';
 import { Heard } from './heard.ts';
+import type { ShadowBudget } from './shadow-budget.ts';
 
 /** A copy whose answer is compared. */
 export type ComparedShadow = Shadow & { compare: CompareSettings };
 
 export interface PairingDeps {
-  buffers: BufferBudget;
+  budget: ShadowBudget;
   /** Both answers are there. `release` is to be called when they are needed no more. */
   compare(pair: ReadyPair): void;
   skipped(x: Exchange, shadow: ComparedShadow, cause: SkipCause): void;
@@ -33,9 +33,9 @@ export class CallerSide {
   cause: SkipCause | undefined;
   over = false;
 
-  constructor(x: Exchange, buffers: BufferBudget) {
+  constructor(x: Exchange, budget: ShadowBudget) {
     this.x = x;
-    this.heard = new Heard(x, buffers, x.listener);
+    this.heard = new Heard(x, budget, x.listener);
     x.listener = this.heard;
     x.scope.add(() => this.#ended());
   }
@@ -81,7 +81,7 @@ export class Pair {
 
   /** The copy is on its way: what hears its answer. */
   listen(copy: Exchange): Heard {
-    this.#heard = new Heard(copy, this.#deps.buffers);
+    this.#heard = new Heard(copy, this.#deps.budget);
     return this.#heard;
   }
 
