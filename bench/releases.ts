@@ -72,6 +72,7 @@ function tabulate(runs: Run[]): void {
 function head(): void {
   const columns = [
     'case',
+    'has to be',
     'requests a session',
     'releases',
     'promoted',
@@ -89,6 +90,7 @@ function row(name: string, requestsOfSession: number, ends: ReleaseEnd[]): void 
   const held = ends.filter((end) => end.how === 'rolled-back' && !isAbort(end));
   const columns = [
     CASES[name]!.says,
+    CASES[name]!.wants,
     requestsOfSession,
     ends.length,
     promoted.length,

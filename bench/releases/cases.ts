@@ -1,4 +1,4 @@
-import type { Evidence } from '../../src/events/contracts.ts';
+import { type Evidence, MARKS } from '../../src/events/contracts.ts';
 import type { ReleaseEnd, ReleaseSettings } from './simulated.ts';
 
 const HOUR_MS = 3_600_000;
@@ -69,6 +69,19 @@ function silent(evidence: Evidence): Evidence {
   };
 }
 
+/** Nothing is told of how long the canary took, nor that it was slow. */
+function untimed(evidence: Evidence): Evidence {
+  const { canary, ...others } = evidence.arms;
+  const failedOnly = <Told extends [number, number, number]>([session, arm, marks]: Told) =>
+    [session, arm, arm === 0 ? marks & MARKS.failed : marks] as Told;
+  return {
+    ...evidence,
+    arms: { canary: { ...canary, times: {} }, ...others },
+    firsts: evidence.firsts.map(failedOnly),
+    marks: evidence.marks.map(failedOnly),
+  };
+}
+
 export const CASES: Record<string, Case> = {
   equal: { says: 'no difference', settings: alike, wants: 'promoted' },
   'no-errors': {
@@ -124,6 +137,11 @@ export const CASES: Record<string, Case> = {
   silent: {
     says: 'nothing told of the canary',
     settings: (of) => ({ ...slowly(of), spoil: silent }),
+    wants: 'never-promoted',
+  },
+  untimed: {
+    says: 'no times told of the canary',
+    settings: (of) => ({ ...slowly(of), spoil: untimed }),
     wants: 'never-promoted',
   },
   nan: {

@@ -38,7 +38,7 @@ export class Gatherer {
       if (this.#dueMs === Number.POSITIVE_INFINITY) this.#begin(nowMs);
       return;
     }
-    if (this.#dueMs !== Number.POSITIVE_INFINITY) this.#ready.push(this.#batch(nowMs));
+    if (this.#seenAny) this.#ready.push(this.#batch(nowMs));
     this.#snapshot++;
     this.#share = share;
     this.#edges = edges;
@@ -84,8 +84,14 @@ export class Gatherer {
 
   /** What is to be told by now. */
   due(nowMs: number): Evidence[] {
-    if (nowMs >= this.#dueMs) this.#ready.push(this.#batch(nowMs));
+    if (nowMs >= this.#dueMs && this.#seenAny) this.#ready.push(this.#batch(nowMs));
+    else if (nowMs >= this.#dueMs) this.#begin(nowMs);
     return this.#ready.splice(0);
+  }
+
+  get #seenAny(): boolean {
+    const { canary, baseline, stable } = this.#arms;
+    return canary.requests + baseline.requests + stable.requests > 0;
   }
 
   #begin(nowMs: number): void {

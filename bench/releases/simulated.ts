@@ -68,7 +68,7 @@ export function simulateRelease(settings: ReleaseSettings): ReleaseEnd {
       const evidence = settings.spoil ? settings.spoil(told, random) : told;
       if (evidence) machine.evidence({ event: `evt_${turn}`, evidence });
     }
-    for (const action of telling.length > 0 ? machine.advance(nowMs) : []) {
+    for (const action of telling.length > 0 || turn % 60 === 0 ? machine.advance(nowMs) : []) {
       machine.done(action, nowMs);
       end.hours = (nowMs - BEGAN_MS) / 3_600_000;
       if (action.do === 'hold') end.held.push(action.reason.code);
