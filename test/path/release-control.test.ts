@@ -51,7 +51,7 @@ test('a release is stored before it acts, divides sessions by its share, and is 
   ]);
 });
 
-test('a rollback restores what was captured of this route, and leaves the others as they are now', async () => {
+test('a rollback restores what was captured of this route, and leaves the others as they are now (trap 8)', async () => {
   const { id } = await world.begin();
   await world.command(id, { do: 'share', share: 0.5 });
   await world.control.change(
@@ -127,7 +127,7 @@ describe('is refused', () => {
   });
 });
 
-test('an abort with nothing in progress changes nothing, and says so (argo-rollouts#1292)', async () => {
+test('an abort with nothing in progress changes nothing, and says so (trap 7)', async () => {
   const before = world.snapshot.number;
   expect(await world.surface.abortRelease('chat', 'operator')).toMatchObject({ done: false, release: null });
   const { id } = await world.begin();
@@ -137,6 +137,20 @@ test('an abort with nothing in progress changes nothing, and says so (argo-rollo
   expect(again).toMatchObject({ done: false, release: { id, state: 'rolled-back' } });
   expect(world.snapshot.number).toBe(after);
   expect(after).toBeGreaterThan(before);
+});
+
+test('an operator promotes it whatever the evidence, and takes it back while it is watched', async () => {
+  const { id } = await world.begin();
+  const promoted = await world.within(world.surface.promoteRelease('chat', 'token:ann'));
+  expect(promoted).toMatchObject({ done: true, release: { id, phase: 'promoted' } });
+  expect(weights()).toEqual({ next: 100, old: 0, older: 0 });
+  const [told] = await world.events('release-promoted');
+  expect(told).toMatchObject({
+    actor: 'token:ann',
+    data: { reason: { code: 'release-promoted-by-operator' } },
+  });
+  expect(await world.within(world.surface.abortRelease(id, 'token:ann'))).toMatchObject({ done: true });
+  expect(world.targets()).toEqual(CAPTURED);
 });
 
 describe('the file', () => {
@@ -222,7 +236,7 @@ describe('the file', () => {
     expect(world.targets()).toEqual(CAPTURED);
   });
 
-  test('without the backend of a release, or its route, ends it', async () => {
+  test('without the backend of a release, or its route, ends it (trap 26)', async () => {
     const { id } = await world.begin();
     await world.command(id, { do: 'share', share: 0.5 });
     edited((file) => delete file.backends['next']);
@@ -246,7 +260,7 @@ describe('the file', () => {
   });
 });
 
-test('each phase has an end: what nobody says anything of is rolled back (flagger#1588, #1591, #379)', async () => {
+test('each phase has an end: what nobody says anything of is rolled back (traps 5, 18)', async () => {
   const { id } = await world.begin();
   await world.command(id, { do: 'share', share: 0.5 });
   await world.time.advance(2 * 3600_000);
@@ -254,7 +268,7 @@ test('each phase has an end: what nobody says anything of is rolled back (flagge
   expect(await world.surface.release(id)).toMatchObject({ last: { code: 'release-deadline-passed' } });
 });
 
-describe('capacity comes before weight (argo-rollouts PR #4612, flagger#869)', () => {
+describe('capacity comes before weight (traps 9, 19)', () => {
   test('a canary whose host does not serve yet gets no share, and an abort does not wait for it', async () => {
     const { id } = await world.begin('simulated');
     await world.command(id, { do: 'share', share: 0.5 });
@@ -266,7 +280,7 @@ describe('capacity comes before weight (argo-rollouts PR #4612, flagger#869)', (
     expect(await world.within(aborted)).toMatchObject({ done: true });
   });
 
-  test('the only healthy copy stays where what it replaced is unwell, save by an operator (flagger#1898)', async () => {
+  test('the only healthy copy stays where what it replaced is unwell, save by an operator (traps 14, 17)', async () => {
     const { id } = await world.begin();
     await world.command(id, { do: 'share', share: 0.5 });
     const unwell = { 'old|http://old/v1': 'unwell', 'older|http://older/v1': 'unwell' } as const;
