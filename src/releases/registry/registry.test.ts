@@ -1,0 +1,231 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { gguf, safetensors } from '../../../test/registry/model-files.ts';
+import { eventMaker } from '../../events/event-maker.ts';
+import { seededRandom } from '../../kernel/random.ts';
+import { VirtualTime } from '../../kernel/virtual-time.ts';
+import { memoryStore } from '../../store/memory/index.ts';
+import type { StoredVersion } from '../../store/registry.ts';
+import { ArtifactError, type ArtifactStore, Artifacts, directoryStore } from './artifacts/index.ts';
+import { differences } from './difference.ts';
+import { Registry } from './index.ts';
+import { readReference, writeReference } from './reference.ts';
+
+/** The registry over a store in memory and directories, with what goes wrong in the middle. */
+
+const DAY_MS = 24 * 3600 * 1000;
+
+class World {
+  readonly folder = mkdtempSync(join(tmpdir(), 'armature-registry-'));
+  readonly time = new VirtualTime(1_700_000_000_000);
+  readonly store = memoryStore();
+  /** Asked before anything is put into a store; may throw. */
+  beforePut: (key: string) => void = () => {};
+  readonly registry: Registry;
+
+  constructor() {
+    this.registry = new Registry({
+      store: this.store.registry,
+      event: eventMaker(this.time, seededRandom(1)),
+      append: (event) => this.store.ledger.append([event]),
+      clock: this.time,
+      artifacts: new Artifacts({
+        live: this.#watched(directoryStore(join(this.folder, 'live'))),
+        archive: this.#watched(directoryStore(join(this.folder, 'archive'))),
+        folder: this.folder,
+      }),
+      usersOf: async () => [],
+      decisionEvent: async () => undefined,
+    });
+  }
+
+  #watched(inner: ArtifactStore): ArtifactStore {
+    return {
+      ...inner,
+      put: async (key, path, progress) => {
+        this.beforePut(key);
+        await inner.put(key, path, progress);
+      },
+    };
+  }
+
+  async bring(content: Buffer): Promise<string> {
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    await this.registry.content.add(sha256, 0, content);
+    await last(this.registry.content.finish(sha256));
+    return sha256;
+  }
+
+  async version(model: string, ...contents: Buffer[]): Promise<StoredVersion> {
+    const files = [];
+    for (const [index, content] of contents.entries())
+      files.push({ path: `file-${index}`, sha256: await this.bring(content) });
+    const manifest = { training: { unknown: 'made for a test' } };
+    return this.registry.add({ model, manifest, files, allowPickle: false }, 'operator');
+  }
+
+  files(part: 'live' | 'archive' | 'moving' | 'incoming'): string[] {
+    try {
+      const found = readdirSync(join(this.folder, part), { recursive: true, withFileTypes: true });
+      return found.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+    } catch {
+      return []; // it is not made before it is needed
+    }
+  }
+}
+
+async function last<Step>(steps: AsyncGenerator<Step>): Promise<Step | undefined> {
+  let found: Step | undefined;
+  for await (const step of steps) found = step;
+  return found;
+}
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(() => rmSync(world.folder, { recursive: true }));
+
+const weights = gguf({ 'general.file_type': 15 });
+
+describe('moving content', () => {
+  test('what a version that was added meanwhile has stays live', async () => {
+    const version = await world.version('m', weights);
+    const { changeState } = world.store.registry;
+    // Between the copy and the word that it is archived another version comes to have the same.
+    world.store.registry.changeState = async (change, event) => {
+      await world.version('m', weights);
+      await changeState(change, event);
+    };
+    await last(await world.registry.archive(version, 'operator'));
+    const [other] = await world.store.registry.versions('m', 1);
+    expect([other?.number, other?.state]).toEqual([2, 'live']);
+    expect(await last(world.registry.content.verify(other!, 'operator'))).toMatchObject({ ok: true });
+    expect(world.files('live')).toHaveLength(1);
+  });
+
+  test('an archive without room leaves the version as it was, and nothing half-kept', async () => {
+    const version = await world.version('m', weights, Buffer.from('a text'));
+    let puts = 0;
+    world.beforePut = () => {
+      if (++puts === 2) throw new ArtifactError('full', 'there is no room left');
+    };
+    await expect(last(await world.registry.archive(version, 'operator'))).rejects.toThrow('no room left');
+    const found = await world.store.registry.version('m', 1);
+    expect(found?.state).toBe('live');
+    expect(world.files('moving')).toEqual([]);
+    expect(await last(world.registry.content.verify(found!, 'operator'))).toMatchObject({ ok: true });
+    world.beforePut = () => {};
+    expect(await last(await world.registry.archive(found!, 'operator'))).toMatchObject({ moved: 2 });
+    expect(world.files('live')).toEqual([]);
+  });
+
+  test('a reader that leaves in the middle stops it', async () => {
+    const bytes = 8 * 2 ** 20;
+    const large = safetensors(
+      { w: { dtype: 'U8', shape: [bytes], data_offsets: [0, bytes] } },
+      Buffer.alloc(bytes),
+    );
+    const version = await world.version('m', large, Buffer.from('a text'));
+    const steps = await world.registry.archive(version, 'operator');
+    await steps.next();
+    await steps.return(undefined as never);
+    // It waits for what was under way.
+    expect(await last(world.registry.content.verify(version, 'operator'))).toMatchObject({ ok: true });
+    expect((await world.store.registry.version('m', 1))?.state).toBe('live');
+    expect([...world.files('moving'), ...world.files('archive')]).toEqual([]);
+  });
+
+  test('what was damaged in the archive is not brought back', async () => {
+    const version = await world.version('m', weights);
+    await last(await world.registry.archive(version, 'operator'));
+    const [place] = world.files('archive');
+    const bytes = readFileSync(place!);
+    bytes[bytes.length - 3]! ^= 0xff;
+    writeFileSync(place!, bytes);
+    const archived = (await world.store.registry.version('m', 1))!;
+    const restored = Promise.resolve().then(() => last(world.registry.restore(archived, 'operator')));
+    await expect(restored).rejects.toMatchObject({ trouble: 'damaged' });
+    expect((await world.store.registry.version('m', 1))?.state).toBe('archived');
+    expect(world.files('live')).toEqual([]);
+    expect(await last(world.registry.content.verify(archived, 'operator'))).toMatchObject({
+      ok: false,
+      damaged: [{ trouble: 'damaged' }],
+    });
+  });
+});
+
+describe('content that comes in', () => {
+  test('finds no room: it is told, what was there stays, and it goes on from there', async () => {
+    const content = Buffer.from('{"a": "text"}');
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    world.beforePut = () => {
+      throw new ArtifactError('full', 'there is no room left');
+    };
+    await world.registry.content.add(sha256, 0, content);
+    await expect(last(world.registry.content.finish(sha256))).rejects.toMatchObject({ trouble: 'full' });
+    expect(await world.registry.content.state(sha256)).toMatchObject({ bytes: content.length, kept: false });
+    world.beforePut = () => {};
+    expect(await last(world.registry.content.finish(sha256))).toMatchObject({ kept: true });
+    expect(world.files('incoming')).toEqual([]);
+  });
+
+  test('and that no version takes is removed after a week; what a version has stays', async () => {
+    await world.bring(Buffer.from('nobody takes this'));
+    await world.version('m', weights);
+    await world.time.advance(6 * DAY_MS);
+    await world.bring(Buffer.from('later'));
+    expect(world.files('live')).toHaveLength(3);
+    await world.time.advance(2 * DAY_MS);
+    await world.bring(Buffer.from('later still'));
+    expect(world.files('live')).toHaveLength(3);
+    expect(
+      (await world.store.registry.usersOf(createHash('sha256').update(weights).digest('hex'))).length,
+    ).toBe(1);
+  });
+
+  test('by two at once is taken once', async () => {
+    const content = Buffer.from('two bring this');
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    const both = [1, 2].map(async () => {
+      await world.registry.content.add(sha256, 0, content).catch(() => undefined);
+      return last(world.registry.content.finish(sha256));
+    });
+    expect(await Promise.all(both)).toMatchObject([{ kept: true }, { kept: true }]);
+  });
+});
+
+test('trap 34: references are read as a number or as an alias, never as both', () => {
+  expect(readReference('m@3')).toEqual({ model: 'm', number: 3 });
+  expect(readReference('m@three')).toEqual({ model: 'm', alias: 'three' });
+  for (const text of ['m', 'm@', '@3', 'm@03', 'm@3x', 'm@-1', 'a/b@1', `${'x'.repeat(101)}@1`])
+    expect(readReference(text)).toBeUndefined();
+  for (const text of ['m@3', 'm@three']) expect(writeReference(readReference(text)!)).toBe(text);
+});
+
+test('differences are told by path, whatever the order of what has names', () => {
+  const file = (path: string, sha256: string) => ({ path, sha256 });
+  const before = {
+    engine: { name: 'vllm', version: '1' },
+    files: [file('a', '1'), file('b', '2')],
+    evaluations: [{ name: 'x', metric: 'm', value: 1 }],
+    decisions: ['dec_1'],
+  };
+  const after = {
+    engine: { version: '2', name: 'vllm' },
+    files: [file('b', '2'), file('a', '9')],
+    evaluations: [{ name: 'x', metric: 'm', value: 2 }],
+    driver: '580',
+    decisions: ['dec_1'],
+  };
+  expect(differences(before, after)).toEqual([
+    { path: 'engine.version', before: '1', after: '2' },
+    { path: 'files.a.sha256', before: '1', after: '9' },
+    { path: 'evaluations.x/m.value', before: 1, after: 2 },
+    { path: 'driver', after: '580' },
+  ]);
+  expect(differences(after, after)).toEqual([]);
+});
