@@ -22,7 +22,7 @@ import { type GoldenPrompt, readGolden } from '../src/releases/parity/golden.ts'
 import { type Ask, type Measured, measure } from '../src/releases/parity/measuring.ts';
 
 /**
- * `node bench/parity.ts [--prompts 400] [--runs 100] [--only chat|classifier]`: real models in several precisions, served by
+ * `node bench/parity.ts [--prompts 400] [--runs 100] [--only chat|classifier] [--same]`: real models in several precisions, served by
  * hosts of Armature and asked as `armature parity run` asks them. What they decide is kept; then the very measuring that
  * control does goes over it many times, in another order of prompts each time, with changes of decisions planted and without.
  */
@@ -32,6 +32,7 @@ const { values } = parseArgs({
     prompts: { type: 'string', default: '400' },
     runs: { type: 'string', default: '100' },
     only: { type: 'string' },
+    same: { type: 'boolean', default: false },
   },
 });
 const PROMPTS = Number(values.prompts);
@@ -68,12 +69,12 @@ const SCENES = {
 for (const [name, scene] of Object.entries(SCENES)) {
   if (values.only !== undefined && values.only !== name) continue;
   const golden = readGolden(scene.prompts.map((prompt) => JSON.stringify(prompt)).join('\n')).prompts;
-  const answers = await recorded(scene.backends, scene.reference, golden);
+  const named = Object.entries(scene.backends).filter(
+    ([backend]) => !values.same || backend === scene.reference,
+  );
+  const answers = await recorded(Object.fromEntries(named), scene.reference, golden);
   console.log(`\n${name}: ${golden.length} golden prompts, reference ${scene.reference}`);
-  for (const backend of [
-    scene.reference,
-    ...Object.keys(scene.backends).filter((each) => each !== scene.reference),
-  ]) {
+  for (const [backend] of named) {
     const { verdict, reason, figures } = await again(golden, answers, backend, seededRandom(1));
     const { prompts, flips, floorFlips, nearTies, divergence, topAgreement, harm } = figures;
     const whole = shareOf(golden, answers, backend);
@@ -91,9 +92,11 @@ for (const [name, scene] of Object.entries(SCENES)) {
   await simulated('7 % planted', golden, answers, scene.reference, 0.07);
 }
 
-/** What each backend answered: the reference alone and in company, the others in company. */
+/** What each backend answered: the reference alone and in company; every one, the reference once more, in the same company. */
 interface Recorded {
+  reference: string;
   alone: Map<string, GoldenAnswer>;
+  floor: Map<string, GoldenAnswer>;
   together: Map<string, Map<string, GoldenAnswer>>;
 }
 
@@ -130,16 +133,18 @@ async function recorded(
       asker.ask({ backend, settings: settings[backend]!, endpoint: places.get(backend)! }, prompt, never);
     const alone = new Map<string, GoldenAnswer>();
     for (const prompt of golden) alone.set(prompt.id, await ask(reference, prompt));
-    const together = new Map<string, Map<string, GoldenAnswer>>();
-    for (const backend of Object.keys(backends)) {
+    const inCompany = async (backend: string, order: readonly GoldenPrompt[]) => {
       const of = new Map<string, GoldenAnswer>();
-      for (let from = 0; from < golden.length; from += TOGETHER) {
-        const some = golden.slice(from, from + TOGETHER);
+      for (let from = 0; from < order.length; from += TOGETHER) {
+        const some = order.slice(from, from + TOGETHER);
         await Promise.all(some.map(async (prompt) => of.set(prompt.id, await ask(backend, prompt))));
       }
-      together.set(backend, of);
-    }
-    return { alone, together };
+      return of;
+    };
+    const floor = await inCompany(reference, golden);
+    const together = new Map<string, Map<string, GoldenAnswer>>();
+    for (const backend of Object.keys(backends)) together.set(backend, await inCompany(backend, golden));
+    return { reference, alone, floor, together };
   } finally {
     await asker.close();
     up.kill('SIGTERM');
@@ -170,17 +175,16 @@ async function served(backends: string[]): Promise<Map<string, string>> {
  */
 function again(
   golden: readonly GoldenPrompt[],
-  { alone, together }: Recorded,
+  { alone, floor, together }: Recorded,
   backend: string,
   random: Random,
   planted: ReadonlySet<string> = new Set(),
 ): Promise<Measured> {
-  const reference = [...together.keys()][0]!;
   const asked = new Map<string, number>();
   const ofReference: Ask = async ({ id }) => {
     const count = asked.get(id) ?? 0;
     asked.set(id, count + 1);
-    return (count === 0 ? alone.get(id) : together.get(reference)!.get(id))!;
+    return (count === 0 ? alone : floor).get(id)!;
   };
   const ofBackend: Ask = async ({ id }) =>
     planted.has(id) ? changed(alone.get(id)!) : together.get(backend)!.get(id)!;
@@ -232,12 +236,10 @@ function shareOf(golden: readonly GoldenPrompt[], answers: Recorded, backend: st
     answer.outputs
       ? String(answer.outputs[0]!.data.indexOf(Math.max(...answer.outputs[0]!.data)))
       : (answer.text ?? '').trim().split(/\s+/)[0];
-  const reference = answers.together.keys().next().value!;
-  const differ = (name: string) =>
-    golden.filter(
-      ({ id }) => decided(answers.alone.get(id)!) !== decided(answers.together.get(name)!.get(id)!),
-    ).length / golden.length;
-  return { flips: differ(backend), floor: differ(reference) };
+  const differ = (others: ReadonlyMap<string, GoldenAnswer>) =>
+    golden.filter(({ id }) => decided(answers.alone.get(id)!) !== decided(others.get(id)!)).length /
+    golden.length;
+  return { flips: differ(answers.together.get(backend)!), floor: differ(answers.floor) };
 }
 
 function percent(share: number): string {

@@ -48,6 +48,12 @@ export class Asker {
     }
   }
 
+  /** Connections are made anew from now on, with the certificates of now; what is under way ends as it began. */
+  renew(): void {
+    for (const pool of this.#pools.values()) void pool.close();
+    this.#pools.clear();
+  }
+
   async close(): Promise<void> {
     await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
     this.#pools.clear();
@@ -107,7 +113,7 @@ export class Asker {
 
 /** Hosts of ours serve both protocols at one address, and are told with `/v1`. */
 export function urlOf({ endpoint }: Pick<Place, 'endpoint'>, path: string): string {
-  return path.startsWith('/v2/') ? endpoint.replace(/\/v1$/, '') + path : endpoint + path;
+  return /^\/v2(\/|$)/.test(path) ? endpoint.replace(/\/v1$/, '') + path : endpoint + path;
 }
 
 export function headersTo(settings: BackendSettings): Record<string, string> {

@@ -27,6 +27,8 @@ export interface SentinelsOptions {
 /** What the metrics tell: prompts by route, backend and outcome (`answered`, `failed`, `no-room`). */
 export type SentinelCounts = ReadonlyMap<string, number>;
 
+/** How long an endpoint may take to answer; the others are asked no further before. */
+const ANSWER_MS_MAX = 30_000;
 /** How often what is known is kept where nothing was noticed. */
 const KEEP_MS = 60_000;
 
@@ -53,6 +55,8 @@ export class Sentinels {
   readonly #options: SentinelsOptions;
   readonly #watches = new Map<string, Watch>();
   readonly #counts = new Map<string, number>();
+  /** Routes whose golden set could not be used, and what they were to be watched by: told once. */
+  readonly #refused = new Map<string, string>();
   readonly #closing = new AbortController();
   #settling: Promise<void> = Promise.resolve();
 
@@ -98,9 +102,12 @@ export class Sentinels {
   async #begin(route: string, settings: Watch['settings'], sha256: string | undefined): Promise<void> {
     const { ledger, log, clock } = this.#options;
     let golden: ReturnType<typeof readGolden>;
+    if (this.#refused.get(route) === made(settings, sha256)) return;
+    this.#refused.delete(route);
     try {
       golden = readGolden(readFileSync(settings.golden, 'utf8'));
     } catch (error) {
+      this.#refused.set(route, made(settings, sha256));
       log.error({ route, err: error }, 'a golden set cannot be used: the route has no sentinel');
       const message = (error as Error).message;
       ledger.append({
@@ -193,8 +200,11 @@ export class Sentinels {
       count('no-room');
       return undefined;
     }
+    const late = new AbortController();
+    const limit = this.#options.timers.set(ANSWER_MS_MAX, () => late.abort());
     try {
-      const answer = await asker.ask(place, prompt, this.#closing.signal);
+      const signal = AbortSignal.any([this.#closing.signal, late.signal]);
+      const answer = await asker.ask(place, prompt, signal);
       count('answered');
       if (answer.fingerprint !== undefined) await parity.answeredAs(place.backend, answer.fingerprint);
       return answer;
@@ -202,6 +212,8 @@ export class Sentinels {
       count('failed'); // says nothing of its decisions, and nothing of its health
       this.#options.log.debug({ endpoint: place.endpoint, err: error }, 'a golden prompt was not answered');
       return undefined;
+    } finally {
+      this.#options.timers.clear(limit);
     }
   }
 

@@ -23,6 +23,8 @@ export interface ParityServiceOptions {
   timers: Timers;
   random: Random;
   log: Logger;
+  /** What a backend's `version` is now: an alias may move. Absent where nobody keeps versions. */
+  versionOf?: (backend: string) => Promise<{ version?: string } | undefined>;
 }
 
 /** What is asked for when two backends are compared. */
@@ -140,19 +142,8 @@ export class ParityService {
 
   /** The configuration has changed: certificates of what is another now end. */
   settled(): void {
-    const control = this.#control;
-    if (!control) return;
-    for (const certificate of this.#valid) {
-      for (const side of ['reference', 'backend'] as const) {
-        const then = certificate.fingerprints?.[side];
-        const settings = settingsOf(certificate[side], control.effective.settings);
-        const what = then && changeSince(then, settings, []);
-        if (what === undefined) continue;
-        const cause = control.snapshots.current.event;
-        this.#settle(this.expire(certificate, `${side}-changed`, [cause], what));
-        break;
-      }
-    }
+    this.#asker.renew();
+    if (this.#control) this.#settle(this.#lookAtSettings(this.#control.snapshots.current.event));
   }
 
   /** Ends the certificates that a backend has, whichever side it is on. */
@@ -333,7 +324,26 @@ export class ParityService {
     const { control, timers } = this.reaching;
     const told = await Promise.all(placesOf(backend, control).map((place) => toldBy(place, timers)));
     const known = told.filter((each) => each !== undefined);
-    return { settings: settingsOf(backend, control.effective.settings), told: [...new Set(known)].sort() };
+    return { settings: await this.#settingsOf(backend), told: [...new Set(known)].sort() };
+  }
+
+  async #lookAtSettings(cause: string): Promise<void> {
+    for (const certificate of this.#valid) {
+      for (const side of ['reference', 'backend'] as const) {
+        const then = certificate.fingerprints?.[side];
+        const what = then && changeSince(then, await this.#settingsOf(certificate[side]), []);
+        if (what === undefined) continue;
+        await this.expire(certificate, `${side}-changed`, [cause], what);
+        break;
+      }
+    }
+  }
+
+  /** Its settings, and the version that it names, by its number. */
+  async #settingsOf(backend: string): Promise<Fingerprint['settings']> {
+    const settings = settingsOf(backend, this.reaching.control.effective.settings);
+    const version = (await this.#options.versionOf?.(backend))?.version;
+    return version === undefined ? settings : { ...settings, version };
   }
 
   #lookLater(): void {

@@ -13,7 +13,7 @@ const PASSING_LABELS = /^(num_gpu_blocks|num_cpu_blocks|pid|engine)$/;
 
 /**
  * What an endpoint tells of itself without an inference: the engine and its version, the model as it is loaded, settings of its
- * cache and batches. Undefined where it cannot be reached, which tells nothing.
+ * cache and batches. Undefined where any of it cannot be had now, which tells nothing.
  */
 export async function toldBy(place: Place, timers: Timers): Promise<string | undefined> {
   const { settings, endpoint } = place;
@@ -21,55 +21,51 @@ export async function toldBy(place: Place, timers: Timers): Promise<string | und
   const isOip = dialectOf(settings.engine).protocol === 'oip';
   const model = encodeURIComponent(settings.model);
   const paths = isOip
-    ? [urlOf(place, '/v2/'), urlOf(place, `/v2/models/${model}`), urlOf(place, `/v2/models/${model}/config`)]
+    ? [urlOf(place, '/v2'), urlOf(place, `/v2/models/${model}`), urlOf(place, `/v2/models/${model}/config`)]
     : ['/version', '/props', '/info', '/api/version'].map((path) => new URL(path, endpoint).href);
-  let reached = false;
-  const get = async (url: string) => {
-    const page = await read(place, url.replace(/\/v2\/$/, '/v2'), timers);
-    reached ||= page !== undefined;
-    return page;
-  };
-  for (const url of paths) {
-    const page = await get(url);
-    if (page?.server !== undefined) told['server'] = page.server;
-    const json = parsed(page?.text);
-    if (json !== undefined) told[new URL(url).pathname] = lasting(json);
-  }
-  if (!isOip) {
-    told['model'] = modelIn(parsed((await get(`${endpoint}/models`))?.text), settings.model);
-    const { gaugesPath } = dialectOf(settings.engine);
-    if (gaugesPath !== undefined) {
-      const page = await get(new URL(gaugesPath, endpoint).href);
-      Object.assign(told, settingsIn(page?.text ?? ''));
+  const get = (url: string) => read(place, url, timers);
+  try {
+    for (const url of paths) {
+      const { server, text } = await get(url);
+      if (server !== undefined) told['server'] = server;
+      const json = parsed(text);
+      if (json !== undefined) told[new URL(url).pathname] = lasting(json);
     }
+    if (!isOip) {
+      told['model'] = modelIn(parsed((await get(`${endpoint}/models`)).text), settings.model);
+      const { gaugesPath } = dialectOf(settings.engine);
+      if (gaugesPath !== undefined)
+        Object.assign(told, settingsIn((await get(new URL(gaugesPath, endpoint).href)).text ?? ''));
+    }
+  } catch {
+    return undefined; // a part of what it tells would be another engine
   }
-  return reached ? canonical(told) : undefined;
+  return canonical(told);
 }
 
 interface Page {
+  /** Absent where there is no such page, or one too long to be a few settings. */
   text: string | undefined;
   server: string | undefined;
 }
 
-async function read(place: Place, url: string, timers: Timers): Promise<Page | undefined> {
+/** Rejects where nothing can be told now. */
+async function read(place: Place, url: string, timers: Timers): Promise<Page> {
   const { settings } = place;
   const tls = 'tls' in settings ? (settings.tls as Parameters<typeof clientOf>[1]) : undefined;
   const client = clientOf(url, tls, WITHIN_MS);
   const limit = timers.set(WITHIN_MS, () => void client.destroy());
   try {
     const { statusCode, headers, body } = await client.request(getOf(url, headersTo(settings)));
-    let text = '';
+    if (statusCode === 429 || statusCode >= 500) throw new Error(`${url} answered ${statusCode}`);
+    const server = headers['server'];
+    let text: string | undefined = '';
     for await (const piece of body.setEncoding('utf8')) {
       text += piece;
-      if (text.length > BYTES_MAX) return undefined;
+      if (text.length > BYTES_MAX) break;
     }
-    const server = headers['server'];
-    return {
-      text: statusCode === 200 ? text : undefined,
-      server: typeof server === 'string' ? server : undefined,
-    };
-  } catch {
-    return undefined; // out of reach: what it is cannot be told now
+    if (statusCode !== 200 || text.length > BYTES_MAX) text = undefined;
+    return { text, server: typeof server === 'string' ? server : undefined };
   } finally {
     timers.clear(limit);
     void client.destroy();
