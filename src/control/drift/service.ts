@@ -5,6 +5,7 @@ import type { Random } from '../../kernel/random.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { Observation } from '../../links/messages.ts';
 import type { Notice } from '../../releases/drift/backend-monitor.ts';
+import { StoreError } from '../../store/contracts.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { RunHook } from './hook.ts';
 import { languageOf } from './language.ts';
@@ -334,6 +335,9 @@ export class DriftService {
         }
       } catch (error) {
         watched.changed = true;
+        // A control that was on its way out wrote last; what is known here is newer.
+        if (error instanceof StoreError && error.trouble === 'conflict')
+          watched.revision = (await documents.get(KIND, watched.key))?.revision ?? 0;
         throw error;
       }
     }
@@ -341,6 +345,7 @@ export class DriftService {
 
   /** Stores what is known, as far as it can be. */
   async close(): Promise<void> {
+    if (this.#closed) return;
     this.#closed = true;
     this.#options.timers.clear(this.#timer);
     this.#retraining.close();
