@@ -172,7 +172,7 @@ export class CanaryMachine {
     if (standing.phase === 'gates' && !late) this.#passGates(nowMs);
     const next = nextOf(this.#plan, standing, this.#book, nowMs);
     if (!late || next.do === 'promote') return this.#causing(next);
-    const figures = { phase: standing.phase, for: next.reason.code };
+    const figures = { phase: standing.phase, ...(next.do === 'hold' ? { for: next.reason.code } : {}) };
     return this.#rollBack('release-deadline-passed', figures);
   }
 
