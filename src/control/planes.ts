@@ -38,7 +38,7 @@ export async function openPlanes(options: PlanesOptions) {
   const sessions = new KeptSessions({ dataDir: data, ...deps });
   const registry = new RegistryService({ data, settings: settings.registry, ...deps });
   const versionOf = (backend: string) => registry.versionOf(backend);
-  const parity = await Parity.open(deps);
+  const parity = await Parity.open({ versionOf, ...deps });
   const drift = await DriftService.open({ runHook: hookRunner(deps.timers), ...deps });
   const gates = [parity.gate, stressGate(control, deps)];
   const releases = await ReleaseService.open({ machines: CanaryMachine, gates, versionOf, ...deps });
