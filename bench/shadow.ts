@@ -55,10 +55,11 @@ function answer(response: ServerResponse, streams: boolean, ms: number): void {
   systemTimers.set(ms / words.length, () => next(0));
 }
 
-/** The engine of callers, one that hangs, and one that is slow. */
-async function serve(): Promise<void> {
-  const times = [ENGINE_MS, Number.POSITIVE_INFINITY, ENGINE_MS * SLOWER];
-  const ports = times.map(
+/** What engines take, milliseconds: that of callers; and in a process of their own one that hangs, and one that is slow. */
+const ENGINES = { own: [ENGINE_MS], shadows: [Number.POSITIVE_INFINITY, ENGINE_MS * SLOWER] };
+
+async function serve(which: keyof typeof ENGINES): Promise<void> {
+  const ports = ENGINES[which].map(
     (ms) =>
       new Promise<number>((resolve) => {
         const server = createServer((asked, response) => {
@@ -136,11 +137,20 @@ function added(rounds: readonly Record<RouteName, number[]>[], route: RouteName,
   return `${ratio(rounds).toFixed(2)} % [${low.toFixed(2)}, ${high.toFixed(2)}]`;
 }
 
-async function measure(): Promise<void> {
-  const engine = fork(import.meta.filename, [CHILD, ...process.argv.slice(2)]);
-  const [own, hanging, slow] = await new Promise<number[]>((resolve) =>
-    engine.once('message', (found) => resolve(found as number[])),
+function start(which: keyof typeof ENGINES) {
+  const child = fork(import.meta.filename, [CHILD, which, ...process.argv.slice(2)]);
+  const ports = new Promise<number[]>((resolve) =>
+    child.once('message', (found) => resolve(found as number[])),
   );
+  return { child, ports };
+}
+
+async function measure(): Promise<void> {
+  const engines = [start('own'), start('shadows')] as const;
+  const [[own], [hanging, slow]] = (await Promise.all(engines.map(({ ports }) => ports))) as [
+    number[],
+    number[],
+  ];
   const backend = (port: number | undefined, more = {}) => ({
     engine: 'openai',
     model: 'm',
@@ -202,9 +212,9 @@ async function measure(): Promise<void> {
       .filter((line) => /^armature_shadow/.test(line))
       .join('\n'),
   );
-  engine.kill();
+  for (const { child } of engines) child.kill();
   agent.destroy();
 }
 
-if (positionals[0] === CHILD) await serve();
+if (positionals[0] === CHILD) await serve(positionals[1] as keyof typeof ENGINES);
 else await measure();
