@@ -10,13 +10,23 @@ import type { RetirementsSurface } from './retirements.ts';
 import type * as schemas from './schemas.ts';
 import type { Status } from './status-schema.ts';
 
+export type { DecisionsSurface, DecisionView } from './decisions.ts';
 export type { DriftSurface } from './drift.ts';
 export type { DriftView } from './drift-schema.ts';
+export type {
+  AliasView,
+  AliasViewInFull,
+  ContentView,
+  DifferenceView,
+  RegisteredInFull,
+  RegisteredModel,
+  RegistrySurface,
+  VersionView,
+  VersionViewInFull,
+} from './registry.ts';
 export type { ReleasesSurface } from './releases.ts';
 export type { EvidencePoint, ReleaseOutcome, ReleaseView } from './releases-schema.ts';
 export type { RetirementPlanView, RetirementsSurface, RetirementView } from './retirements.ts';
-export type { ReleasesSurface } from './releases.ts';
-export type { EvidencePoint, ReleaseOutcome, ReleaseView } from './releases-schema.ts';
 export type { Status } from './status-schema.ts';
 export type Config = z.infer<typeof schemas.configSchema>;
 /** What a change did; the snapshot is known once it is published. */

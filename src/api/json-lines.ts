@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 
-export const JSON_LINES_TYPE = 'application/jsonl; charset=utf-8';
+const JSON_LINES_TYPE = 'application/jsonl; charset=utf-8';
 
 const encoder = new TextEncoder();
 

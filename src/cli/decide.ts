@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { DecisionView } from '../api/decisions.ts';
+import type { DecisionView } from '../api/contracts.ts';
 import { type ActionGroup, askedWrongly, defineAction } from './command.ts';
 import { table } from './output.ts';
 import { findRunning } from './running.ts';

@@ -1,4 +1,4 @@
-import type { DifferenceView, VersionViewInFull } from '../api/registry.ts';
+import type { DifferenceView, VersionViewInFull } from '../api/contracts.ts';
 import { formatSize } from '../kernel/units.ts';
 import { table } from './output.ts';
 

@@ -1,4 +1,4 @@
-import type { AliasViewInFull } from '../api/registry.ts';
+import type { AliasViewInFull } from '../api/contracts.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { formatSize } from '../kernel/units.ts';
 import { askedWrongly, failed } from './command.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, readdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
-import type { ContentView } from '../api/registry.ts';
+import type { ContentView } from '../api/contracts.ts';
 import { askedWrongly } from './command.ts';
 import { followSteps, type ShowStep } from './registry-steps.ts';
 import type { Running } from './running.ts';

@@ -7,7 +7,7 @@ import type {
   RegisteredInFull,
   RegisteredModel,
   VersionViewInFull,
-} from '../api/registry.ts';
+} from '../api/contracts.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { formatSize } from '../kernel/units.ts';
 import { type ActionGroup, askedWrongly, defineAction, failed, wholeNumber } from './command.ts';

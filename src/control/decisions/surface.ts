@@ -1,5 +1,4 @@
-import { ApiFault } from '../../api/contracts.ts';
-import type { DecisionsSurface } from '../../api/decisions.ts';
+import { ApiFault, type DecisionsSurface } from '../../api/contracts.ts';
 import type { Settings } from '../../config/schema/index.ts';
 import type { Decisions } from '../../releases/decisions/index.ts';
 import type { Registry } from '../../releases/registry/index.ts';

@@ -5,7 +5,7 @@ import { StoreError } from '../../store/contracts.ts';
 const STATUS = { invalid_request: 400, not_found: 404, conflict: 409 } as const;
 
 /** What the registry refuses, as the API tells it; whatever else is wrong stays what it is. */
-export function apiFault(error: unknown): unknown {
+function apiFault(error: unknown): unknown {
   if (error instanceof Refused)
     return new ApiFault(STATUS[error.code], error.code, error.message, error.faults);
   if (error instanceof StoreError && error.trouble === 'conflict')

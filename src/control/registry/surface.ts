@@ -1,5 +1,10 @@
-import { ApiFault } from '../../api/contracts.ts';
-import type { AliasView, RegistrySurface, VersionView, VersionViewInFull } from '../../api/registry.ts';
+import {
+  type AliasView,
+  ApiFault,
+  type RegistrySurface,
+  type VersionView,
+  type VersionViewInFull,
+} from '../../api/contracts.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { type Manifest, missingIn, type Registry } from '../../releases/registry/index.ts';
 import type { RegistryStore, StoredAlias, StoredVersion } from '../../store/registry.ts';

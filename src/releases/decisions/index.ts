@@ -42,7 +42,7 @@ export interface Decision {
 
 export type NewDecision = Omit<Decision, 'id' | 'actor' | 'at' | 'event'>;
 
-export const DECISION_KIND = 'decision';
+const DECISION_KIND = 'decision';
 
 export interface DecisionsOptions {
   documents: Documents;

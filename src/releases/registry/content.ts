@@ -11,8 +11,6 @@ import { type Report, type Step, stepsOf } from './steps.ts';
 /** Content that came in and that no version has taken for so long is removed. */
 const UNUSED_MS = 7 * 24 * 3600 * 1000;
 const SWEPT_MAX = 100;
-/** The largest piece of content that is taken at once, in bytes. */
-export const PIECE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface ContentState {
   sha256: string;

@@ -251,5 +251,4 @@ function faultsOf(error: z.ZodError): string[] {
   );
 }
 
-export { Content, PIECE_BYTES_MAX } from './content.ts';
 export { type Manifest, missingIn };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { WEIGHTS_FORMATS } from './formats/contracts.ts';
-import { ALIAS_NAME, MODEL_NAME, REFERENCE } from './reference.ts';
+import { REFERENCE } from './reference.ts';
 
 /** What its maker says of a version, and what was found in its files. */
 
@@ -133,7 +133,7 @@ export interface ManifestFile {
 }
 
 /** What a manifest may say, in the order in which a reader wants it; what is missing is told by these names. */
-export const WORTH_TELLING = [
+const WORTH_TELLING = [
   'description',
   'licence',
   'tokenizer',
@@ -155,5 +155,3 @@ export function missingIn(manifest: Manifest): string[] {
   if ('unknown' in manifest.training) untold.push('training');
   return untold;
 }
-
-export { ALIAS_NAME, MODEL_NAME };

@@ -119,13 +119,16 @@ export function registryOver(ledger: MemoryLedger): RegistryStore {
   return { ...versionsOf(registry, ledger), ...aliasesOf(registry, ledger), ...artifactsOf(registry) };
 }
 
-function versionsOf(registry: Registry, ledger: MemoryLedger) {
-  const modelOf = (name: string, { versions, aliases }: Model): StoredModel => ({
+function modelOf(name: string, { versions, aliases }: Model): StoredModel {
+  return {
     name,
     versions: versions.size,
     newest: versions.size === 0 ? undefined : Math.max(...versions.keys()),
     aliases: aliases.size,
-  });
+  };
+}
+
+function versionsOf(registry: Registry, ledger: MemoryLedger) {
   return {
     async addVersion(version, told) {
       registry.refuseNew(version);

@@ -65,7 +65,7 @@ async function moveIn(path: string, place: string, { onBytes, signal }: Progress
 }
 
 /** Resolves once a file, or what a directory lists, is on the disk. */
-export async function flush(path: string): Promise<void> {
+async function flush(path: string): Promise<void> {
   const file = await open(path);
   try {
     await file.sync();

@@ -128,7 +128,7 @@ export class Artifacts {
 
 const archived = (sha256: string): string => `${keyOf(sha256)}.zst`;
 
-export { ArtifactError, type ArtifactStore, type ArtifactTrouble, type Progress } from './contracts.ts';
+export { ArtifactError, type ArtifactStore, type Progress } from './contracts.ts';
 export { directoryStore } from './directory.ts';
-export { type S3Settings, s3Store } from './s3.ts';
+export { s3Store } from './s3.ts';
 export { hashOf };

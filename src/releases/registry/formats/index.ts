@@ -8,7 +8,7 @@ import { inspectSafetensors } from './safetensors.ts';
 import { inspectSavedModel, inspectSentencepiece } from './saved-model.ts';
 import { dangerOf, inspectArchive, isZipHead } from './torch-archive.ts';
 
-export type { FileFormat, Inspection, WeightsFormat } from './contracts.ts';
+export type { Inspection, WeightsFormat } from './contracts.ts';
 export { BrokenFile, WEIGHTS_FORMATS } from './contracts.ts';
 
 /** Tables and settings beside weights are small; what is larger is not looked at as text. */
