@@ -12,7 +12,7 @@ export interface Prediction {
   class?: string;
 }
 
-export const PREDICTIONS_KIND = 'drift-predictions';
+const PREDICTIONS_KIND = 'drift-predictions';
 const CHUNK = 1000;
 const CHUNKS_MAX = 20;
 

@@ -1,7 +1,7 @@
 import { seededRandom } from '../../kernel/random.ts';
 
 /** Numbers that an embedding is told by. */
-export const PROJECTED = 16;
+const PROJECTED = 16;
 /** Longer embeddings are cut. */
 const LENGTH_MAX = 8192;
 

@@ -8,7 +8,7 @@ export interface Projection {
 }
 
 /** Numbers that a projection gives: along each direction, and how far from the centre. */
-export const NUMBERS = 3;
+const NUMBERS = 3;
 const DIRECTIONS = NUMBERS - 1;
 /** Rounds in which the strongest direction is found; what is left of others then falls short of what matters here. */
 const ROUNDS = 60;

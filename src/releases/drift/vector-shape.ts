@@ -9,9 +9,9 @@ import { marginsFor, RankBets } from './rank-bets.ts';
 import type { StakesState } from './stakes.ts';
 
 /** The longest vector: workers send embeddings projected to no more numbers. */
-export const VECTOR_MAX = 16;
+const VECTOR_MAX = 16;
 /** The most rows of a reference. */
-export const VECTOR_ROWS_MAX = 2000;
+const VECTOR_ROWS_MAX = 2000;
 const WINDOW = 256;
 const WINDOW_MIN = 20;
 
