@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ReleaseArms } from '../../src/links/messages.ts';
 import {
@@ -202,6 +203,22 @@ describe('a comparison that asks a route', () => {
     expect(gateway.records).toHaveLength(20);
     const requests = await gateway.registry.getSingleMetric('armature_requests_total')!.get();
     expect(requests.values.map(({ labels }) => labels['route'])).toEqual(['chat']);
+  });
+
+  it('charges no tenant, and asks a route that the tenant may not call', async () => {
+    const key = 'key-of-web';
+    const hash = `sha256:${createHash('sha256').update(key).digest('hex')}`;
+    const web = { routes: ['chat'], limits: { requests: '2/h', tokens: '100000/h' }, keys: [{ hash }] };
+    const gateway = new VirtualGateway({ ...config(judged), tenants: { web } });
+    gateway.engines.set(A, chatAnswer('one'));
+    gateway.engines.set(S, chatAnswer('two'));
+    gateway.engines.set(J, chatAnswer('VERDICT: TIE'));
+    const callers = [1, 2].map(() => gateway.chat({}, { authorization: `Bearer ${key}` }));
+    await settled(gateway);
+    expect(callers.map(({ status: code }) => code)).toEqual([200, 200]);
+    expect(await compared(gateway)).toEqual({ alike: 2 });
+    const refused = gateway.chat({}, { authorization: `Bearer ${key}` });
+    expect(refused.status).toBe(429);
   });
 
   it.each([
