@@ -8,7 +8,7 @@ export const CANARY_REASONS = {
   'release-step-ruled-out':
     'That it does harm {ratio} times as often was ruled out after {sessions} sessions: on to {share} of the sessions.',
   'release-certified':
-    'Certified in {metrics} after {sessions} sessions: that it does harm {ratio} times as often has a chance of {alpha} to look so.',
+    'Certified in {metrics} after {sessions} sessions: that it does harm {ratio} times as often is ruled out, but for a chance of {alpha}.',
   'release-certified-as-stable-broken':
     'What it replaces fails in {failing} of its requests; that it fails itself in {rate} or more was ruled out after {sessions} sessions, with a chance of error of {alpha}.',
   'release-promoted-by-operator': 'An operator said so.',
