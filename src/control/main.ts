@@ -51,49 +51,11 @@ async function start(place: Place, log: Logger): Promise<void> {
     hungUp = true;
   };
   process.on('SIGHUP', () => hangUp());
-  const { ledger, effective, faults } = await openLedger(place, log);
-  const planes = await openPlanes({
-    ledger,
+  const { control, planes, ledger, listener, supervisor, admin } = await standUp(
+    place,
     log,
-    data: place.data,
-    settings: effective.settings,
-    control: () => control,
-    ...timing,
-  });
-  const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
-  const control = await Control.start(
-    { place, ledger, log, ...planes, ...senses, ...timing },
-    effective,
-    faults,
+    () => void retire(),
   );
-  const listener = await listen<GatewayToControl | HostToControl, never>(socketPath(place.data, 'control'), {
-    onConnect: (link) => control.accept(link),
-  });
-  const supervisor = joinSupervisor({
-    dataDir: place.data,
-    role: 'control',
-    part: 'control',
-    boot: randomBytes(8).toString('hex'),
-    onOrphaned: () => void retire(),
-    onUp() {
-      control.idle.supervisorUp();
-      const parts = control.wantedParts; // where it is not known yet which of them run, the supervisor tells first
-      if (parts) supervisor.send({ type: 'want', parts });
-    },
-    onMessage: (message) => control.heard(message),
-    ...timing,
-  });
-  const keys = new TenantKeys({
-    keys: ledger.store.keys,
-    event: (draft) => ledger.event(draft),
-    tenants: () => control.effective.settings.tenants,
-    onChange: ({ id }) => control.renewSnapshot([id]),
-    ...timing,
-  });
-  // Workers first: they wait for their settings.
-  const admin = await listenForAdmins(place, control, { ledger, keys, ...planes }, log);
-  control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
-  beginPlanes(planes, control, keys);
 
   let leaving = false;
   async function leave(why: string): Promise<void> {
@@ -130,6 +92,54 @@ async function start(place: Place, log: Logger): Promise<void> {
   };
   if (hungUp) hangUp();
   log.info({ snapshot: control.snapshots.current.number }, 'control is up');
+}
+
+/** Everything that control is made of, at work. */
+async function standUp(place: Place, log: Logger, onOrphaned: () => void) {
+  const { ledger, effective, faults } = await openLedger(place, log);
+  const planes = await openPlanes({
+    ledger,
+    log,
+    data: place.data,
+    settings: effective.settings,
+    control: () => control,
+    ...timing,
+  });
+  const senses = { probe: httpProbe(systemTimers), openPage: httpPages(systemTimers) };
+  const control = await Control.start(
+    { place, ledger, log, ...planes, ...senses, ...timing },
+    effective,
+    faults,
+  );
+  const listener = await listen<GatewayToControl | HostToControl, never>(socketPath(place.data, 'control'), {
+    onConnect: (link) => control.accept(link),
+  });
+  const supervisor = joinSupervisor({
+    dataDir: place.data,
+    role: 'control',
+    part: 'control',
+    boot: randomBytes(8).toString('hex'),
+    onOrphaned,
+    onUp() {
+      control.idle.supervisorUp();
+      const parts = control.wantedParts; // where it is not known yet which of them run, the supervisor tells first
+      if (parts) supervisor.send({ type: 'want', parts });
+    },
+    onMessage: (message) => control.heard(message),
+    ...timing,
+  });
+  const keys = new TenantKeys({
+    keys: ledger.store.keys,
+    event: (draft) => ledger.event(draft),
+    tenants: () => control.effective.settings.tenants,
+    onChange: ({ id }) => control.renewSnapshot([id]),
+    ...timing,
+  });
+  // Workers first: they wait for their settings.
+  const admin = await listenForAdmins(place, control, { ledger, keys, ...planes }, log);
+  control.onWant = (parts) => void supervisor.send({ type: 'want', parts });
+  beginPlanes(planes, control, keys);
+  return { control, planes, ledger, listener, supervisor, admin };
 }
 
 async function closeInTurn(...parts: { close(): unknown }[]): Promise<void> {

@@ -7,23 +7,18 @@ import { nothingKnown, type WhySource, why } from '../events/why.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { ERRORS, type Failure } from '../kernel/errors.ts';
 import type { WorkerState } from '../links/messages.ts';
+import type { Ledger } from '../store/contracts.ts';
 import type { MetricJson } from '../telemetry/tally.ts';
 import type { Control } from './control.ts';
 import { decisionsSurface } from './decisions/surface.ts';
-import type { DriftService } from './drift/service.ts';
 import { addDriftMetrics, driftSurface } from './drift/surface.ts';
 import type { TenantKeys } from './keys/index.ts';
-import type { Parity } from './parity/index.ts';
+import type { Planes } from './planes.ts';
 import { quotasLeft } from './quota/left.ts';
-import type { RegistryService } from './registry/service.ts';
 import { registrySurface } from './registry/surface.ts';
 import { addReleaseMetrics } from './releases/metrics.ts';
-import type { ReleaseService } from './releases/service.ts';
 import { releasesAtAGlance, releasesSurface } from './releases/surface.ts';
-import type { RetirementService } from './retirement/service.ts';
 import { retirementsSurface } from './retirement/surface.ts';
-import type { KnownGauge } from './scraping/engine-gauges.ts';
-import type { KeptSessions } from './sessions.ts';
 import { rungName, statusOf } from './status.ts';
 
 /** How long a worker may take to tell its state. */
@@ -32,22 +27,17 @@ const STATE_MS = 1000;
 /** Events are counted one by one: not at every glance at a page. */
 const EXTENT_MS = 5000;
 
-/** What the management API shows and does, out of control's parts. */
-export function surfaceOf(options: {
+export interface SurfaceOptions extends Omit<Planes, 'guard'> {
   control: Control;
   ledger: LedgerService;
   keys: TenantKeys;
-  sessions: KeptSessions;
-  releases: ReleaseService;
-  parity: Parity;
-  drift: DriftService;
-  registry: RegistryService;
-  retirements: RetirementService;
   clock: Clock;
   file: string;
-}): Surface {
-  const { control, ledger, keys, sessions, releases, parity, drift, registry, retirements, clock, file } =
-    options;
+}
+
+/** What the management API shows and does, out of control's parts. */
+export function surfaceOf(options: SurfaceOptions): Surface {
+  const { control, ledger, keys, sessions, registry, clock, file } = options;
   const extent = remembered(clock, EXTENT_MS, () => ledger.store.ledger.extent());
   const told: WhySource = {
     store: ledger.store,
@@ -62,43 +52,9 @@ export function surfaceOf(options: {
   return {
     ...listsOf(control),
     ...sessions.surface,
-    ...releasesSurface(releases, ledger),
-    ...parity.surface,
-    ...driftSurface(drift),
-    ...retirementsSurface(retirements, clock),
-    ...registrySurface(registry.registry, ledger.store.registry, clock),
-    ...decisionsSurface(registry, ledger.store, () => control.effective.settings),
-    async status() {
-      const workers = await statesOf(control);
-      const { number, event, endpoints } = control.snapshots.current;
-      const { overlays, notices, restart } = configOf(control, file);
-      const { refused } = control.changes;
-      const { events, bytes, oldestMs } = await extent();
-      const oldest = oldestMs === undefined ? undefined : new Date(oldestMs).toISOString();
-      return statusOf({
-        at: new Date(clock.wall()).toISOString(),
-        settings: control.effective.settings,
-        snapshot: { number, event, at: control.snapshots.at },
-        configuration: { file, overlays, notices, restart, ...(refused && { refused }) },
-        workers,
-        hosts: control.hosts.peers,
-        standings: control.hostReadings,
-        endpoints,
-        health: control.health.known,
-        rates: control.quotas.levels(),
-        gauges: control.gauges.known,
-        releases: releasesAtAGlance(releases),
-        ledger: {
-          events,
-          bytes,
-          ...(oldest !== undefined && { oldest }),
-          trouble: ledger.trouble?.message,
-          lost: ledger.lost,
-        },
-      });
-    },
-    metrics: async () =>
-      control.metrics.exposition(await ownMetrics(ledger, control.gauges.known, parity, drift, releases)),
+    ...planesSurface(options),
+    status: async () => statusNow(options, await extent()),
+    metrics: async () => control.metrics.exposition(await ownMetrics(options)),
     config: () => configOf(control, file),
     changeConfig: async (body, actor) => {
       const changed = await control.change(body, actor);
@@ -119,6 +75,59 @@ export function surfaceOf(options: {
       return record;
     },
   };
+}
+
+/** What it shows and does of what stands beside control. */
+function planesSurface({
+  control,
+  ledger,
+  releases,
+  parity,
+  drift,
+  registry,
+  retirements,
+  clock,
+}: SurfaceOptions) {
+  return {
+    ...releasesSurface(releases, ledger),
+    ...parity.surface,
+    ...driftSurface(drift),
+    ...retirementsSurface(retirements, clock),
+    ...registrySurface(registry.registry, ledger.store.registry, clock),
+    ...decisionsSurface(registry, ledger.store, () => control.effective.settings),
+  };
+}
+
+async function statusNow(
+  { control, ledger, releases, clock, file }: SurfaceOptions,
+  { events, bytes, oldestMs }: Awaited<ReturnType<Ledger['extent']>>,
+) {
+  const workers = await statesOf(control);
+  const { number, event, endpoints } = control.snapshots.current;
+  const { overlays, notices, restart } = configOf(control, file);
+  const { refused } = control.changes;
+  const oldest = oldestMs === undefined ? undefined : new Date(oldestMs).toISOString();
+  return statusOf({
+    at: new Date(clock.wall()).toISOString(),
+    settings: control.effective.settings,
+    snapshot: { number, event, at: control.snapshots.at },
+    configuration: { file, overlays, notices, restart, ...(refused && { refused }) },
+    workers,
+    hosts: control.hosts.peers,
+    standings: control.hostReadings,
+    endpoints,
+    health: control.health.known,
+    rates: control.quotas.levels(),
+    gauges: control.gauges.known,
+    releases: releasesAtAGlance(releases),
+    ledger: {
+      events,
+      bytes,
+      ...(oldest !== undefined && { oldest }),
+      trouble: ledger.trouble?.message,
+      lost: ledger.lost,
+    },
+  });
 }
 
 /** Every connected worker, with its state where it gives one in time. */
@@ -209,13 +218,13 @@ async function eventsOf(ledger: LedgerService, asked: EventsAsked): Promise<Asyn
 }
 
 /** What control itself counts. */
-async function ownMetrics(
-  ledger: LedgerService,
-  gauges: Record<string, KnownGauge>,
-  parity: Parity,
-  drift: DriftService,
-  releases: ReleaseService,
-): Promise<MetricJson[]> {
+async function ownMetrics({
+  ledger,
+  control,
+  parity,
+  drift,
+  releases,
+}: SurfaceOptions): Promise<MetricJson[]> {
   const registry = new Registry();
   addReleaseMetrics(registry, releases);
   parity.addMetrics(registry);
@@ -232,7 +241,7 @@ async function ownMetrics(
     'armature_engine_gauges_stale',
     "1 where an engine's own gauges cannot be read any more.",
   );
-  for (const [key, gauge] of Object.entries(gauges)) {
+  for (const [key, gauge] of Object.entries(control.gauges.known)) {
     const cut = key.indexOf('|');
     const labels = { backend: key.slice(0, cut), endpoint: key.slice(cut + 1) };
     stale.set(labels, gauge.stale ? 1 : 0);
