@@ -25,15 +25,19 @@ const u64 = (value: number) => {
 };
 const text = (value: string) => Buffer.concat([u64(Buffer.byteLength(value)), Buffer.from(value)]);
 
-/** Values are texts and whole numbers; one tensor of 32 numbers, q8_0, is its data. */
-export function gguf(values: Record<string, string | number>, dataBytes = 34): Buffer {
+/** Values are texts and whole numbers; one tensor of 32 numbers, q8_0, is its data, or what is said instead. */
+export function gguf(
+  values: Record<string, string | number>,
+  dataBytes = 34,
+  { type = 8, elements = 32 } = {},
+): Buffer {
   const pairs = Object.entries(values).map(([key, value]) =>
     Buffer.concat([
       text(key),
       typeof value === 'string' ? Buffer.concat([u32(8), text(value)]) : Buffer.concat([u32(4), u32(value)]),
     ]),
   );
-  const tensor = Buffer.concat([text('w'), u32(1), u64(32), u32(8), u64(0)]);
+  const tensor = Buffer.concat([text('w'), u32(1), u64(elements), u32(type), u64(0)]);
   const head = Buffer.concat([Buffer.from('GGUF'), u32(3), u64(1), u64(pairs.length), ...pairs, tensor]);
   const padding = Buffer.alloc((32 - (head.length % 32)) % 32);
   return Buffer.concat([head, padding, Buffer.alloc(dataBytes)]);

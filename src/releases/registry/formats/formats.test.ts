@@ -75,7 +75,7 @@ describe('weights', () => {
   test('gguf: what it calls itself, its template and its tokenizer', async () => {
     const values = {
       'general.architecture': 'llama',
-      'general.file_type': 15,
+      'general.file_type': 7,
       'llama.context_length': 2048,
       'tokenizer.chat_template': '{{ messages }}',
       'tokenizer.ggml.model': 'gpt2',
@@ -83,11 +83,15 @@ describe('weights', () => {
     const found = await look(gguf(values));
     expect(found).toMatchObject({
       format: 'gguf',
-      precision: 'q4_k_m',
+      precision: 'q8_0',
       numbers: { q8_0: 32 },
       told: { 'general.architecture': 'llama', 'llama.context_length': 2048 },
       template: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
+    const mixed = gguf({ 'general.file_type': 15 }, 144, { type: 12, elements: 256 });
+    expect(await look(mixed)).toMatchObject({ precision: 'q4_k_m', numbers: { q4_k: 256 } });
+    // Quantised anew, it still calls itself what it was before.
+    expect((await look(gguf({ 'general.file_type': 3 }))).precision).toBeUndefined();
     const other = await look(gguf({ ...values, 'tokenizer.ggml.model': 'llama' }));
     expect(other.tokenizer).not.toBe(found.tokenizer);
     expect(other.template).toBe(found.template);

@@ -94,7 +94,8 @@ export function inspectGguf(file: Bytes): Inspection | undefined {
   if (dataAt + end > file.size)
     throw new BrokenFile(`it ends too early: ${file.size} bytes, where its header needs ${dataAt + end}`);
   const fileType = values.get('general.file_type');
-  const precision = typeof fileType === 'number' ? FILE_TYPES[fileType] : undefined;
+  const called = typeof fileType === 'number' ? FILE_TYPES[fileType] : undefined;
+  const precision = called !== undefined && holds(numbers, called) ? called : undefined;
   const template = values.get('tokenizer.chat_template');
   const tokenizer = tokenizerHash(values);
   return {
@@ -105,6 +106,16 @@ export function inspectGguf(file: Bytes): Inspection | undefined {
     ...(tokenizer !== undefined && { tokenizer }),
     ...(typeof template === 'string' && { template: createHash('sha256').update(template).digest('hex') }),
   };
+}
+
+/** A file that was quantised anew may still call itself what it was before: then what it is made of counts alone. */
+function holds(numbers: Record<string, number>, called: string): boolean {
+  return Object.keys(numbers).some(
+    (kind) =>
+      kind === called ||
+      called.startsWith(`${kind}_`) ||
+      (called.startsWith('iq') && kind.slice(0, 3) === called.slice(0, 3)),
+  );
 }
 
 function headerOf(file: Bytes) {
