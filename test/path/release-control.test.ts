@@ -153,6 +153,30 @@ test('an operator promotes it whatever the evidence, and takes it back while it 
   expect(world.targets()).toEqual(CAPTURED);
 });
 
+test('a control that follows goes on exactly where the one before it was', async () => {
+  const { id } = await world.begin();
+  await world.command(id, { do: 'share', share: 0.5 });
+  const before = { number: world.snapshot.number, releases: world.snapshot.releases };
+  const told = await world.releaseEvents();
+  world.kill();
+  await world.start();
+  await world.time.advance(5000);
+  expect({ number: world.snapshot.number, releases: world.snapshot.releases }).toEqual(before);
+  expect(await world.releaseEvents()).toEqual(told);
+
+  world.kill();
+  edited((file) => {
+    file.routes['chat']!['targets'] = [{ backend: 'older' }];
+  });
+  await world.start();
+  await world.time.advance(5000);
+  expect(await world.surface.release(id)).toMatchObject({ overtaken: true, share: 0 });
+  expect(weights()).toEqual({ older: 1 });
+  await world.time.advance(2 * 3600_000);
+  expect(await world.surface.release(id)).toMatchObject({ state: 'rolled-back' });
+  expect(weights()).toEqual({ older: 1 });
+});
+
 describe('the file', () => {
   test('wins over the weights of a release, which is held, and goes on when the edit is taken back', async () => {
     const { id } = await world.begin();

@@ -53,6 +53,8 @@ export class ReleaseRun {
   #todo: Action[] = [];
   #carrying: { action: Action; preempt: AbortController } | undefined;
   #working: Promise<void> | undefined;
+  /** A snapshot was published since it was last looked whether the files have overtaken it. */
+  #unsettled = false;
   /** Who gave the word, where somebody did. */
   #byHand: string | undefined;
   /** Why it is rolled back, where that is not for what the machine knows. */
@@ -151,27 +153,38 @@ export class ReleaseRun {
 
   /** A snapshot was published: the files may have been edited, by which the release loses what it goes by. */
   settled(): void {
-    if (!this.#control || this.#ending.signal.aborted || this.#carrying || this.#forced) return;
-    const { route: name, to, overtaken, written } = this.kept.body;
-    const { settings, files } = this.#control.effective;
-    const route = settings.routes[name];
-    if (!route) {
-      this.#force({ code: 'release-route-removed', figures: { route: name } });
-    } else if (!settings.backends[to]) {
+    if (!this.#control || this.#ending.signal.aborted || this.#forced) return;
+    const { route, to } = this.kept.body;
+    const { settings } = this.#control.effective;
+    if (!settings.routes[route]) this.#force({ code: 'release-route-removed', figures: { route } });
+    else if (!settings.backends[to])
       this.#force({ code: 'release-backend-removed', figures: { backend: to } });
-    } else if (overtaken) {
-      if (sameTargets(writtenTargets(files, name), written)) this.#work(() => this.#resume());
-    } else if (!this.#isAsPut(route.targets)) {
-      this.#work(() => this.#giveWay());
-    }
+    this.#unsettled = true;
+    this.#work();
   }
 
-  /** Before its first share the route is left as it was. */
+  /** Gives way to files that were edited, and goes on where that was taken back. */
+  async #settle(): Promise<void> {
+    this.#unsettled = false;
+    const { route, overtaken, written, intent } = this.kept.body;
+    const { settings, files } = this.#control!.effective;
+    const targets = settings.routes[route]?.targets;
+    if (!targets || this.#forced || intent?.action.do === 'roll-back') return;
+    if (!overtaken && !this.#isAsPut(targets)) await this.#giveWay();
+    else if (overtaken && sameTargets(writtenTargets(files, route), written)) await this.#resume();
+  }
+
+  /** Before its first share the route is left as it was; and a step may have been carried out, and not be known to be. */
   #isAsPut(targets: readonly Target[]): boolean {
-    const { captured, to } = this.kept.body;
+    const { captured, to, intent } = this.kept.body;
     const { share } = this.#inForce;
     if (share === 0 && sameTargets(targets, captured)) return true;
-    return sameTargets(targets, dividedTargets(captured, to, share));
+    const action = intent?.action;
+    const shares = [
+      share,
+      ...(action?.do === 'share' ? [action.share] : action?.do === 'promote' ? [1] : []),
+    ];
+    return shares.some((one) => sameTargets(targets, dividedTargets(captured, to, one)));
   }
 
   #force(reason: Action['reason']): void {
@@ -181,8 +194,8 @@ export class ReleaseRun {
   }
 
   #beat(): void {
-    this.#look();
     this.settled();
+    this.#look();
     if (!this.#ending.signal.aborted) this.#tick = this.#options.timers.set(TICK_MS, () => this.#beat());
   }
 
@@ -204,10 +217,10 @@ export class ReleaseRun {
     }
   }
 
-  /** One thing after another; what comes while it works is seen to before it ends. */
-  #work(first?: () => Promise<void>): void {
+  /** One thing after another; what comes while it works is seen to before it ends, or at the next beat. */
+  #work(): void {
     if (this.#working) return;
-    this.#working = this.#workAll(first)
+    this.#working = this.#workAll()
       .catch((error: Error) => {
         this.#options.log.warn({ err: error, release: this.id }, 'a release cannot go on; it is tried again');
       })
@@ -216,8 +229,8 @@ export class ReleaseRun {
       });
   }
 
-  async #workAll(first: (() => Promise<void>) | undefined): Promise<void> {
-    await first?.();
+  async #workAll(): Promise<void> {
+    if (this.#unsettled) await this.#settle();
     for (let action = this.#next; action; action = this.#next) {
       if (!(await this.#carry(action))) {
         // Another may have taken its place while it waited.
