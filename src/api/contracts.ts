@@ -13,6 +13,7 @@ import type { Status } from './status-schema.ts';
 export type { DecisionsSurface, DecisionView } from './decisions.ts';
 export type { DriftSurface } from './drift.ts';
 export type { DriftView } from './drift-schema.ts';
+export type { CertificateView, ParityMatrix, ParitySurface } from './parity.ts';
 export type {
   AliasView,
   AliasViewInFull,
@@ -63,7 +64,7 @@ export interface Surface
   /** In Prometheus' exposition format. */
   metrics(): Promise<string>;
   routes(): z.infer<typeof schemas.routeSchema>[];
-  backends(): z.infer<typeof schemas.backendSchema>[];
+  backends(): Promise<z.infer<typeof schemas.backendSchema>[]>;
   tenants(): Promise<z.infer<typeof schemas.tenantSchema>[]>;
   models(): z.infer<typeof schemas.modelSchema>[];
   config(): Config;

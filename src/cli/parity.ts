@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { CertificateView, ParityMatrix } from '../api/parity.ts';
+import type { CertificateView, ParityMatrix } from '../api/contracts.ts';
 import { systemTimers } from '../kernel/timers.ts';
 import { parseDuration } from '../kernel/units.ts';
 import { type ActionGroup, askedWrongly, defineAction, failed, wholeNumber } from './command.ts';

@@ -8,7 +8,7 @@ import type { ParityControl } from './contracts.ts';
 import type { ParityService } from './service.ts';
 
 /** A target of a route that demands parity, and how it stands. */
-export interface Demanded {
+interface Demanded {
   route: string;
   reference: string;
   backend: string;
@@ -127,10 +127,7 @@ export class Demands {
 }
 
 /** Every target with traffic of every route that demands parity, save the reference itself. */
-export function demandedOf(
-  { settings, config }: ParityControl['effective'],
-  parity: ParityService,
-): Demanded[] {
+function demandedOf({ settings, config }: ParityControl['effective'], parity: ParityService): Demanded[] {
   return Object.entries(settings.routes).flatMap(([route, of]) => {
     const reference = referenceOf(of);
     const demand = of.parity;

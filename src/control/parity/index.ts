@@ -1,5 +1,5 @@
 import { Counter, type Registry } from 'prom-client';
-import type { ParitySurface } from '../../api/parity.ts';
+import type { ParitySurface } from '../../api/contracts.ts';
 import type { Fault } from '../../config/faults.ts';
 import type { Settings } from '../../config/schema/index.ts';
 import type { Gate } from '../../releases/contracts.ts';

@@ -43,7 +43,7 @@ export function asking(
 }
 
 /** Waits until a backend has an endpoint. Rejects where it has none in time. */
-export async function served(
+async function served(
   backend: string,
   cause: string,
   { control, timers }: Reaching,

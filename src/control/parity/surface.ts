@@ -1,4 +1,4 @@
-import type { CertificateView, ParityMatrix, ParitySurface } from '../../api/parity.ts';
+import type { CertificateView, ParityMatrix, ParitySurface } from '../../api/contracts.ts';
 import { inWords } from '../../events/words.ts';
 import type { Certificate } from '../../releases/parity/contracts.ts';
 import type { ParityService } from './service.ts';

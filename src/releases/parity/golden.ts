@@ -63,9 +63,9 @@ export interface GoldenSet {
 }
 
 /** The most prompts of one set. */
-export const GOLDEN_PROMPTS_MAX = 10_000;
+const GOLDEN_PROMPTS_MAX = 10_000;
 /** The most characters of its file. */
-export const GOLDEN_CHARS_MAX = 3 * 1024 * 1024;
+const GOLDEN_CHARS_MAX = 3 * 1024 * 1024;
 
 const RULES: Record<GoldenPrompt['kind'], { usual: DecisionRule; allowed: readonly DecisionRule['by'][] }> = {
   chat: { usual: { by: 'text' }, allowed: ['text', 'first-word', 'member'] },
