@@ -1,7 +1,7 @@
 /** What a backend shows before callers meet it: by its answers to copies, and in load tests. */
 export const PROVING_REASONS = {
   'answers-compared':
-    'Of answers of {backend} to copies, {pairs} were compared by {by} with those of callers: {worse} were worse and {better} better beyond the margin[, {difference} worse on average][; the worst was to {example}]. {skips} could not be compared.',
+    'Of answers of {backend} to copies, {pairs} were compared with those of callers: {worse} were worse and {better} better beyond the margin[, {difference} worse on average][; the worst was to {example}]. {skips} could not be compared.',
 
   'stress-passed':
     'Of {requests} requests of the load test a share of {errors} failed, 99 of 100 took {p99Ms} at most, and {perSecond} a second were answered[; its process took {memoryBytes} at most].',

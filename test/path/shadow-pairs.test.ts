@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ReleaseArms } from '../../src/links/messages.ts';
+import { A, type Compare, compared, config, J, S, settled, world } from './shadow-world.ts';
 import {
   chatAnswer,
   chatStream,
@@ -13,52 +14,6 @@ import {
 } from './virtual-gateway.ts';
 
 /** Answers to copies held against those of callers: which pairs there are, what is skipped and why, and that callers feel none of it. */
-
-const [A, S, J] = ['http://10.0.0.1:8000', 'http://10.0.0.9:8000', 'http://10.0.0.7:8000'];
-
-type Compare = Record<string, unknown>;
-
-function config(compare: Compare | undefined, route: object = {}, next: object = {}): object {
-  const backend = (origin: string, model: string) => ({
-    engine: 'vllm',
-    model,
-    endpoints: [`${origin}/v1`],
-    timeouts: { firstByte: '200ms', idle: '100ms', total: '1s' },
-  });
-  return {
-    backends: { b1: backend(A, 'm'), next: { ...backend(S, 'next-model'), ...next }, judge: backend(J, 'j') },
-    routes: {
-      chat: {
-        targets: [{ backend: 'b1' }],
-        shadow: [{ backend: 'next', percent: 100, ...(compare && { compare }) }],
-        deadline: '2s',
-        ...route,
-      },
-      judge: { targets: [{ backend: 'judge' }] },
-    },
-  };
-}
-
-function world(compare: Compare = { by: 'exact' }, route?: object, next?: object) {
-  const gateway = new VirtualGateway(config(compare, route, next));
-  const engines = (caller: Engine, copy: Engine) => {
-    gateway.engines.set(A, caller);
-    gateway.engines.set(S, copy);
-  };
-  engines(chatAnswer('the same'), chatAnswer('the same'));
-  return { gateway, engines };
-}
-
-async function compared(gateway: VirtualGateway): Promise<Record<string, number>> {
-  const metric = await gateway.registry.getSingleMetric('armature_shadow_compared_total')!.get();
-  return Object.fromEntries(metric.values.map(({ labels, value }) => [labels['outcome'], value]));
-}
-
-async function settled(gateway: VirtualGateway): Promise<void> {
-  await gateway.time.advance(70_000); // what was compared is told once a minute
-  expect(gateway.taken).toEqual(NOTHING);
-  expect(gateway.time.pending).toBe(0);
-}
 
 describe('a copy whose answer is compared', () => {
   it('is counted as alike or worse, and told once a minute with the request that was answered worst', async () => {
@@ -259,73 +214,6 @@ describe('a comparison that asks a route', () => {
     const { busy = 0, 'judge-failed': failed = 0 } = await compared(gateway);
     expect(busy).toBe(100 - 64 - 4);
     expect(failed).toBe(64 + 4);
-  });
-});
-
-describe('what acts on something is not copied (trap 31)', () => {
-  const tool = (type: string) => ({ tools: [{ type: 'function', function: { name: 'f' } }, { type }] });
-
-  it.each([
-    ['a search', tool('web_search')],
-    ['code that is run', tool('code_interpreter')],
-    ['a tool server', tool('mcp')],
-    ['a tool of a kind nobody knows', tool('launch')],
-    ['search options', { web_search_options: {} }],
-    ['an answer that is kept there', { store: true }],
-  ])('by %s', async (_, more) => {
-    const { gateway } = world();
-    gateway.chat(more);
-    await settled(gateway);
-    expect(gateway.served).toHaveLength(1);
-    expect(await compared(gateway)).toEqual({ effects: 1 });
-  });
-
-  it.each([
-    [
-      'tools that the caller carries out',
-      { tools: [{ type: 'function', function: { name: 'f' } }, { type: 'custom' }] },
-    ],
-    ['what is switched off', { store: false, tools: null, web_search_options: null }],
-  ])('but %s is', async (_, more) => {
-    const { gateway } = world();
-    gateway.chat(more);
-    await settled(gateway);
-    expect(gateway.served).toHaveLength(2);
-    expect(await compared(gateway)).toEqual({ alike: 1 });
-  });
-
-  it.each([
-    ['route', { effects: true }, {}],
-    ['backend', {}, { effects: true }],
-  ])('as the %s is marked so', async (_, route, next) => {
-    const { gateway } = world({ by: 'exact' }, route, next);
-    gateway.chat();
-    await settled(gateway);
-    expect(gateway.served).toHaveLength(1);
-    expect(await compared(gateway)).toEqual({ effects: 1 });
-    const copies = await gateway.registry.getSingleMetric('armature_shadow_total')!.get();
-    expect(copies.values.map(({ labels }) => labels['outcome'])).toEqual(['fenced']);
-  });
-
-  it('nor is what one server remembers, or one version is asked for', async () => {
-    const triton = (origin: string) => ({ engine: 'triton', model: 'm', endpoints: [origin] });
-    const gateway = new VirtualGateway({
-      backends: { b1: triton(A), next: triton(S) },
-      routes: {
-        chat: {
-          targets: [{ backend: 'b1' }],
-          shadow: [{ backend: 'next', percent: 100, compare: { by: 'numeric' } }],
-        },
-      },
-    });
-    gateway.send('POST', '/v2/models/chat/infer', {
-      inputs: [],
-      parameters: { sequence_id: 1, sequence_start: true },
-    });
-    gateway.send('POST', '/v2/models/chat/versions/2/infer', { inputs: [] });
-    await gateway.time.advance(50);
-    expect(gateway.served).toHaveLength(2);
-    expect(await compared(gateway)).toEqual({ stateful: 1, version: 1 });
   });
 });
 
