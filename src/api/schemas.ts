@@ -106,6 +106,17 @@ export const backendSchema = z
     model: z.string(),
     hardware: z.string(),
     tier: z.string().optional(),
+    version: z
+      .object({
+        named: z.string().describe('As the configuration names it.'),
+        version: z.string().optional().describe('NAME@NUMBER; absent where it is not there.'),
+        alias: z
+          .object({ revision: z.number().int(), at: z.string(), ageMs: z.number() })
+          .optional()
+          .describe('Where it is named by an alias: what that is now, and how long it has been so.'),
+      })
+      .optional()
+      .describe('The version of the registry that it serves.'),
     endpoints: z.array(z.string()),
     limits: z.object({ concurrency: z.number() }),
     timeoutsMs: z.object({ connect: z.number(), firstByte: z.number(), idle: z.number(), total: z.number() }),

@@ -15,6 +15,7 @@ import { addDriftMetrics, driftSurface } from './drift/surface.ts';
 import type { TenantKeys } from './keys/index.ts';
 import type { Planes } from './planes.ts';
 import { quotasLeft } from './quota/left.ts';
+import type { RegistryService } from './registry/service.ts';
 import { registrySurface } from './registry/surface.ts';
 import { addReleaseMetrics } from './releases/metrics.ts';
 import { releasesAtAGlance, releasesSurface } from './releases/surface.ts';
@@ -50,7 +51,7 @@ export function surfaceOf(options: SurfaceOptions): Surface {
     return request && why(told, request);
   };
   return {
-    ...listsOf(control),
+    ...listsOf(control, registry),
     ...sessions.surface,
     ...planesSurface(options),
     status: async () => statusNow(options, await extent()),
@@ -140,7 +141,10 @@ function statesOf({ gateways }: Control) {
   );
 }
 
-function listsOf(control: Control): Pick<Surface, 'routes' | 'backends' | 'tenants' | 'models'> {
+function listsOf(
+  control: Control,
+  registry: RegistryService,
+): Pick<Surface, 'routes' | 'backends' | 'tenants' | 'models'> {
   const sorted = <Value>(named: Record<string, Value>) =>
     Object.entries(named).sort(([a], [b]) => (a < b ? -1 : 1));
   return {
@@ -157,17 +161,23 @@ function listsOf(control: Control): Pick<Surface, 'routes' | 'backends' | 'tenan
         }),
       ),
     backends: () =>
-      sorted(control.effective.settings.backends).map(
-        ([name, { engine, model, hardware, tier, limits, timeouts }]) => ({
-          name,
-          engine,
-          model,
-          hardware,
-          ...(tier !== undefined && { tier }),
-          endpoints: control.snapshots.current.endpoints[name] ?? [],
-          limits,
-          timeoutsMs: timeouts,
-        }),
+      Promise.all(
+        sorted(control.effective.settings.backends).map(
+          async ([name, { engine, model, hardware, tier, limits, timeouts }]) => {
+            const version = await registry.served(name);
+            return {
+              name,
+              engine,
+              model,
+              hardware,
+              ...(tier !== undefined && { tier }),
+              ...(version && { version }),
+              endpoints: control.snapshots.current.endpoints[name] ?? [],
+              limits,
+              timeoutsMs: timeouts,
+            };
+          },
+        ),
       ),
     tenants: async () => {
       const states = (await statesOf(control)).map(({ state }) => state);

@@ -309,6 +309,9 @@ test('what a backend serves is not removed, and a backend may not name what is n
     expect.stringContaining('there is no m@9; the newest is m@2'),
   ]);
   expect((await put('m@production')).status).toBe(200);
+  expect((await control.json<{ data: object[] }>('/api/v1/backends')).data).toMatchObject([
+    { name: 'far', version: { named: 'm@production', version: 'm@2', alias: { revision: 1 } } },
+  ]);
   const shown = (await run(control, 'registry', 'show', 'm@2', '--json')).last;
   expect(shown.users).toEqual(['alias m@production', 'backend far']);
   expect((await run(control, 'registry', 'rm', 'm@2')).notes).toContain('alias m@production, backend far');

@@ -11,7 +11,7 @@ import {
   directoryStore,
   s3Store,
 } from '../../releases/registry/artifacts/index.ts';
-import { Registry } from '../../releases/registry/index.ts';
+import { Registry, type Resolved } from '../../releases/registry/index.ts';
 import { readReference } from '../../releases/registry/reference.ts';
 import type { Guard } from '../guards.ts';
 
@@ -39,8 +39,6 @@ export interface ServedVersion {
   version?: string;
   /** Where it is named by an alias: its revision, and when that was made (ISO 8601). */
   alias?: { revision: number; at: string; ageMs: number };
-  /** Events that a decision about this backend follows from: the version's own, the alias's, those about the stack. */
-  events: string[];
 }
 
 /** Decisions about one thing that `why` tells. */
@@ -127,22 +125,41 @@ export class RegistryService implements Guard {
   }
 
   /** Undefined where the backend names no version. Rejects with a StoreError. */
-  async versionOf(backend: string): Promise<ServedVersion | undefined> {
+  async served(backend: string): Promise<ServedVersion | undefined> {
+    return (await this.#served(backend))?.told;
+  }
+
+  /** The same, with the events that whatever is decided about this backend follows from: those of the version, of the alias, and of decisions about the stack. */
+  async versionOf(backend: string): Promise<(ServedVersion & { events: string[] }) | undefined> {
+    const served = await this.#served(backend);
+    if (!served) return undefined;
+    const { told, found } = served;
+    if (!found) return { ...told, events: [] };
+    const subjects = [`version:${told.version}`, `backend:${backend}`];
+    const about = await this.decisions.about(subjects, DECISIONS_TOLD);
+    const alias = found.alias ? [found.alias.event] : [];
+    return { ...told, events: [found.version.event, ...alias, ...about.map(({ event }) => event)] };
+  }
+
+  async #served(backend: string): Promise<{ told: ServedVersion; found?: Resolved } | undefined> {
     const named = this.#control?.effective.settings.backends[backend]?.version;
     const reference = named === undefined ? undefined : readReference(named);
     if (named === undefined || !reference) return undefined;
     const found = await this.registry.resolve(reference);
-    if (!found) return { named, events: [] };
+    if (!found) return { told: { named } };
     const { version, alias } = found;
-    const name = `${version.model}@${version.number}`;
-    const about = await this.decisions.about([`version:${name}`, `backend:${backend}`], DECISIONS_TOLD);
-    const ageMs = alias && this.#options.clock.wall() - Date.parse(alias.at);
-    return {
+    const told = {
       named,
-      version: name,
-      ...(alias && { alias: { revision: alias.revision, at: alias.at, ageMs: ageMs! } }),
-      events: [version.event, ...(alias ? [alias.event] : []), ...about.map(({ event }) => event)],
+      version: `${version.model}@${version.number}`,
+      ...(alias && {
+        alias: {
+          revision: alias.revision,
+          at: alias.at,
+          ageMs: Math.max(0, this.#options.clock.wall() - Date.parse(alias.at)),
+        },
+      }),
     };
+    return { told, found };
   }
 
   /** Events that tell more of a subject than its own do: decisions about it, and the version that a backend serves. */
