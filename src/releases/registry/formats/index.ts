@@ -12,7 +12,7 @@ export type { Inspection, WeightsFormat } from './contracts.ts';
 export { BrokenFile, WEIGHTS_FORMATS } from './contracts.ts';
 
 /** Tables and settings beside weights are small; what is larger is not looked at as text. */
-const TEXT_BYTES_MAX = 256 * 1024 * 1024;
+const TEXT_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
  * Tells what a file is by its content, whatever its name. Only headers of weights are read, texts whole. Rejects with a
