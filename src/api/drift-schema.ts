@@ -40,6 +40,10 @@ const quality = z.object({
   accuracy: z.number().nullable(),
   brier: z.number().nullable(),
   calibrationError: z.number().nullable(),
+  calibrationErrorUsual: z
+    .number()
+    .nullable()
+    .describe('What it stays under in 19 of 20 cases while probabilities mean what they say.'),
 });
 
 const incident = z.object({

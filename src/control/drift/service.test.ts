@@ -159,7 +159,9 @@ describe('the service of drift', () => {
       change: 'calibration',
       direction: 'overconfident',
     });
-    expect(world.view.quality).toMatchObject({ calibrated: false });
+    const { quality } = world.view;
+    expect(quality).toMatchObject({ calibrated: false });
+    expect(quality!.calibrationError!).toBeGreaterThan(2 * quality!.calibrationErrorUsual!);
   });
 
   it('keeps what it cannot store until it can, also where another control wrote last', async () => {

@@ -43,6 +43,7 @@ function viewOf(watched: DriftService['all'][number]): DriftView {
           accuracy: quality.accuracy ?? null,
           brier: quality.brier ?? null,
           calibrationError: quality.calibrationError ?? null,
+          calibrationErrorUsual: quality.calibrationErrorUsual ?? null,
         }
       : null,
   };

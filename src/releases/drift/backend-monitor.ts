@@ -109,7 +109,7 @@ export class BackendMonitor {
     return {
       rows: this.#rows,
       features: [...this.#features.values()].map((feature) => feature.report(random)),
-      quality: this.#quality?.report(),
+      quality: this.#quality?.report(random),
       incident: this.#incidents.open,
       held: this.#incidents.held,
     };

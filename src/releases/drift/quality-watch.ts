@@ -1,3 +1,4 @@
+import type { Random } from '../../kernel/random.ts';
 import {
   brier,
   type Calibration,
@@ -14,6 +15,7 @@ const CHUNK = 200;
 /** The last labels that the shown figures are of. */
 const LABELS_KEPT = 1000;
 const BINS = 10;
+const NULL_DRAWS = 40;
 /** Evidence at which it is not believed any more that probabilities were ever calibrated: alpha 0.05. */
 const LIFETIME_BAR = 20;
 /** 99 of 100 references lie within so many standard errors. */
@@ -54,7 +56,9 @@ export interface QualityReport {
   outside: boolean;
   accuracy: number | undefined;
   brier: number | undefined;
+  /** Of the last labels; and what it stays under in 19 of 20 cases where probabilities mean what they say. */
   calibrationError: number | undefined;
+  calibrationErrorUsual: number | undefined;
 }
 
 export interface QualitySettings {
@@ -159,7 +163,7 @@ export class QualityWatch {
     this.#bets = new CalibrationBets(state.margin);
   }
 
-  report(): QualityReport {
+  report(random: Random): QualityReport {
     const { told, labels, labelled, calibration } = this.#state;
     const lifetime = this.#bets?.lifetime;
     const holds = lifetime !== undefined && Math.max(lifetime.over, lifetime.under) < LIFETIME_BAR;
@@ -177,6 +181,7 @@ export class QualityWatch {
       accuracy: some ? round(y.reduce((sum, each) => sum + each, 0) / y.length) : undefined,
       brier: some ? round(brier(p, y)) : undefined,
       calibrationError: some ? round(expectedCalibrationError(p, y, BINS)) : undefined,
+      calibrationErrorUsual: some ? round(usualError(p, random)) : undefined,
     };
   }
 
@@ -190,4 +195,16 @@ export class QualityWatch {
     this.#bets = new CalibrationBets(state.margin);
     if (state.bets) this.#bets.restore(state.bets as never);
   }
+}
+
+/** The error of a perfect model is not 0: what outcomes drawn by these probabilities show, the greatest of 19 of 20 times. */
+function usualError(p: readonly number[], random: Random): number {
+  const errors = Array.from({ length: NULL_DRAWS }, () =>
+    expectedCalibrationError(
+      p,
+      p.map((each) => (random.next() < each ? 1 : 0)),
+      BINS,
+    ),
+  );
+  return errors.sort((a, b) => a - b)[Math.ceil(0.95 * NULL_DRAWS) - 1]!;
 }
