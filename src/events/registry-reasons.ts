@@ -10,5 +10,5 @@ export const REGISTRY_REASONS = {
   'alias-moved': '{alias} leads to version {to} from now on[, and led to {from}].',
   'alias-removed': '{alias}, which led to version {from}, was taken away.',
   'stack-decided':
-    '{by} chose {engine} on {hardware}, {version}, for {chosenFor}: {why}[ Evidence: {evidence}.]',
+    '{by} chose {engine} on {hardware}, {version}, for {chosenFor}: "{why}"[, by the evidence of {evidence}].',
 } as const;
