@@ -313,6 +313,23 @@ describe('evidence is told', () => {
   });
 });
 
+it('of two workers adds up: requests are told once, and sessions that both have seen by the same hash', async () => {
+  const workers = [new ReleaseGateway(0.3, {}, {}, 1), new ReleaseGateway(0.3, {}, {}, 2)];
+  const sessions = Array.from({ length: 40 }, (_, i) => `s${i}`);
+  for (const session of sessions) for (const worker of workers) await worker.askedAs(session);
+  const batches = (await Promise.all(workers.map(told))).flat();
+  for (const arm of ['canary', 'baseline', 'stable'] as const) {
+    const own = sessions.filter((session) => armIn(0.3, session) === arm);
+    expect(total(batches, arm)).toEqual({ requests: 2 * own.length, failed: 0 });
+    if (arm === 'stable') continue;
+    const seen = batches
+      .flatMap(({ firsts }) => firsts)
+      .filter(([, of]) => of === (arm === 'canary' ? 0 : 1));
+    expect(seen).toHaveLength(2 * own.length);
+    expect(new Set(seen.map(([hash]) => hash))).toEqual(new Set(own.map(hashOf)));
+  }
+});
+
 it('counts every request once, whatever happens, and leaves nothing taken', async () => {
   const engines: Engine[] = [
     chatAnswer('x', 20),
