@@ -99,6 +99,17 @@ describe('a copy whose answer is compared', () => {
     expect((await compared(gateway))['no-room']).toBeGreaterThan(0);
   });
 
+  it('leaves nothing held where the caller was gone before the copy was sent', async () => {
+    const { gateway, engines } = world();
+    engines(chatAnswer('a'), chatStream(['one', 'two'], 5));
+    for (let i = 0; i < 5; i++) {
+      const caller = gateway.chat({ stream: true });
+      caller.leave();
+    }
+    await settled(gateway);
+    expect(await compared(gateway)).toEqual({ 'caller-left': 5 });
+  });
+
   it('that hang leave callers three quarters of the room', async () => {
     const { gateway, engines } = world();
     gateway.buffers.bytesMax = 40_000;

@@ -179,7 +179,11 @@ function makeRoutes(dice: Dice, backends: readonly string[], crowded: boolean): 
         max: dice.one([2, 16]),
         acrossTenants: dice.chance(0.5),
       };
-    if (dice.chance(0.15)) route['shadow'] = [{ backend: dice.one(backends), percent: dice.one([10, 100]) }];
+    if (dice.chance(0.15)) {
+      const by = dice.one(['exact', 'structured', 'numeric', 'decision']);
+      const compare = dice.chance(0.5) ? { compare: { by } } : {};
+      route['shadow'] = [{ backend: dice.one(backends), percent: dice.one([10, 100]), ...compare }];
+    }
     return [`r${index}`, route] as const;
   });
   return Object.fromEntries(made);

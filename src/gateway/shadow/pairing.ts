@@ -82,6 +82,7 @@ export class Pair {
   /** The copy is on its way: what hears its answer. */
   listen(copy: Exchange): Heard {
     this.#heard = new Heard(copy, this.#deps.budget);
+    if (this.#over) this.#heard.release(); // the caller's side was over before the copy's began
     return this.#heard;
   }
 
