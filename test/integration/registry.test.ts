@@ -317,6 +317,8 @@ test('what a backend serves is not removed, and a backend may not name what is n
   expect((await run(control, 'registry', 'rm', 'm@2')).notes).toContain('alias m@production, backend far');
   expect((await run(control, 'registry', 'archive', 'm@2')).notes).toContain('backend far');
   expect((await run(control, 'registry', 'rm', 'm@production')).code).toBe(2);
+  const taken = await run(control, 'registry', 'alias', 'm', 'production', '--remove');
+  expect(taken).toMatchObject({ code: 1, notes: expect.stringContaining('is named by backend far') });
   expect((await run(control, 'registry', 'rm', 'm@1')).code).toBe(0);
 });
 

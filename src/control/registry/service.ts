@@ -69,6 +69,12 @@ export class RegistryService implements Guard {
         folder: join(data, 'registry'),
       }),
       usersOf: (version) => this.#usersOf(version),
+      usersOfAlias: (model, alias) => {
+        const backends = Object.entries(this.#control?.effective.settings.backends ?? {});
+        return backends
+          .filter(([, { version }]) => version === `${model}@${alias}`)
+          .map(([name]) => `backend ${name}`);
+      },
       decisionEvent: async (id) => (await this.decisions.get(id))?.event,
     });
   }

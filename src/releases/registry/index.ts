@@ -12,6 +12,8 @@ import { Refused } from './refused.ts';
 export interface RegistryOptions extends ContentOptions {
   /** Who uses a version beside aliases and descendants, in words, such as `backend llama`. */
   usersOf(version: { model: string; number: number }): Promise<string[]>;
+  /** Who names a version by an alias, in words: they would be left without one. */
+  usersOfAlias(model: string, alias: string): string[];
   /** The event that tells of a decision; undefined where there is no such decision. */
   decisionEvent(id: string): Promise<string | undefined>;
 }
@@ -192,6 +194,9 @@ export class Registry {
   ): Promise<void> {
     const { model, alias, expect } = move;
     const { version } = await this.find(`${model}@${alias}`);
+    const users = this.#options.usersOfAlias(model, alias);
+    if (users.length > 0)
+      throw new Refused('conflict', `${model}@${alias} is named by ${users.join(', ')}`, users);
     const event = this.#options.event({
       ...aboutVersion(version, actor),
       type: 'alias-removed',

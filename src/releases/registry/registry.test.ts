@@ -38,6 +38,7 @@ class World {
         folder: this.folder,
       }),
       usersOf: async () => [],
+      usersOfAlias: () => [],
       decisionEvent: async () => undefined,
     });
   }
