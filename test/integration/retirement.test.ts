@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { RetirementPlanView, RetirementView } from '../../src/api/contracts.ts';
 import type { LedgerEvent } from '../../src/events/contracts.ts';
 import type { Why } from '../../src/events/why.ts';
+import { gguf } from '../registry/model-files.ts';
 import { type Armature, backendOf, startArmature } from '../upstream/armature.ts';
 import { type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { eventually } from '../upstream/waiting.ts';
@@ -121,6 +123,34 @@ describe('a backend', () => {
     });
     expect(again.blockers).toEqual([]);
   });
+});
+
+test('a version that nobody uses is archived by the last step; one that has an alias is not begun', async () => {
+  await using engine = await answering('hello');
+  await using armature = await startArmature({
+    backends: { one: backendOf(engine) },
+    routes: { chat: { targets: [{ backend: 'one' }] } },
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'armature-model-'));
+  const [file, manifest] = [join(folder, 'model.gguf'), join(folder, 'manifest.yaml')];
+  writeFileSync(file, gguf({ 'general.architecture': 'llama' }));
+  writeFileSync(manifest, JSON.stringify({ training: { unknown: 'made for a test' } }));
+  expect((await armature.run('registry', 'add', 'm', '--file', file, '--manifest', manifest)).exitCode).toBe(
+    0,
+  );
+  expect((await armature.run('registry', 'alias', 'm', 'production', '1')).exitCode).toBe(0);
+  const kept = await json<RetirementPlanView>(armature, 'retire', 'm@production');
+  expect(kept.subject).toEqual({ kind: 'version', name: 'm@1' });
+  expect(kept.blockers.join()).toContain('alias m@production');
+  expect((await armature.run('registry', 'add', 'm', '--file', file, '--manifest', manifest)).exitCode).toBe(
+    0,
+  );
+  const { id } = await json<RetirementView>(armature, 'retire', 'm@2', '--yes', '--watch', '5s');
+  await until(armature, id, 'proven');
+  const { finished } = await json<RetirementView>(armature, 'retire', 'finish', id);
+  expect(finished).toMatchObject({ keys: [], archived: true });
+  expect((await armature.events('version-archived')).map(({ subject }) => subject)).toEqual(['version:m@2']);
+  rmSync(folder, { recursive: true });
 });
 
 describe('a route', () => {
