@@ -25,11 +25,13 @@ const WAITS_MIN = 1.5;
 const STREAM_FIRSTS = 20;
 /** Streams of late, milliseconds: while there are, whole answers are not what the limit follows. */
 const STREAMS_MS = 10_000;
-/** A gauge that says that requests wait in the engine: so many readings in a row, of at least this share of the running. */
-const WAITING_READINGS = 2;
-const WAITING_SHARE = 0.12;
-/** Up to this share nothing waits for want of room: who has just come waits for the next step. */
-const FREE_SHARE = 0.06;
+/** A gauge that says that there is no room for some: so many readings in a row, of at least this share of the running. */
+const ROOMLESS_READINGS = 2;
+const ROOMLESS_SHARE = 0.06;
+/** Up to this share there is room for all. */
+const FREE_SHARE = 0.03;
+/** What the most that an engine was seen to run is multiplied by at each reading: its room may have become less. */
+const RAN_FADES = 0.97;
 /** For so long after an engine had no room it is not tried whether it has more than was thought. */
 const HUMBLE_MS = 10_000;
 /** Refusals of an engine come in flocks; one a while is counted. */
@@ -67,7 +69,9 @@ export class AdaptiveLimit {
   /** Nothing has come back since it started, good or bad. */
   #blind = true;
   #droppedAt = Number.NEGATIVE_INFINITY;
-  #waitingReadings = 0;
+  #roomlessReadings = 0;
+  /** The most that the engine was seen to run of late. */
+  #ranMost = 0;
   /** Used again for each answer. */
   readonly #sample: LimitSample = {
     sentAt: 0,
@@ -183,21 +187,29 @@ export class AdaptiveLimit {
     this.#controller.dropped(tokens, 0.1, now);
   }
 
-  /** A fresh reading of the engine's own gauges. */
+  /**
+   * A fresh reading of the engine's own gauges. Who has just come waits for the next step, and after a pause that is many;
+   * for want of room wait only those who go beyond the most that it was seen to run.
+   */
   gauged(waiting: number, running: number, tokens: number, now: number): void {
     if (this.#controller.name === 'target') return; // what may wait inside is said by the target
-    if (waiting <= Math.max(1, WAITING_SHARE * running)) {
-      if (this.#waitingReadings >= WAITING_READINGS) this.eager = this.#own;
-      this.#waitingReadings = 0;
+    this.#ranMost = Math.max(running, this.#ranMost * RAN_FADES);
+    const roomless = Math.max(0, waiting + running - this.#ranMost);
+    if (roomless <= Math.max(1, ROOMLESS_SHARE * running)) {
+      if (this.#roomlessReadings >= ROOMLESS_READINGS) this.eager = this.#own;
+      this.#roomlessReadings = 0;
       const binds = tokens >= BINDING * this.#controller.limit;
       const few = FREE_SHARE * running;
-      if (binds && waiting <= few) this.#controller.free?.(tokens, 1 - waiting / Math.max(1, few), now);
+      if (binds && roomless <= few) {
+        const idle = Math.max(0, 1 - waiting / Math.max(1, few));
+        this.#controller.free?.(tokens, idle, now);
+      }
       return;
     }
-    this.#waitingReadings++;
-    if (this.#waitingReadings < WAITING_READINGS) return;
+    this.#roomlessReadings++;
+    if (this.#roomlessReadings < ROOMLESS_READINGS) return;
     this.#hadNoRoom(now);
-    this.#controller.dropped(tokens, waiting / (waiting + running), now);
+    this.#controller.dropped(tokens, roomless / (waiting + running), now);
   }
 
   #hadNoRoom(now: number): void {
@@ -209,6 +221,7 @@ export class AdaptiveLimit {
   restart(): void {
     this.#requestsFirst = REQUESTS_BACK;
     this.#blind = true;
+    this.#ranMost = 0;
     this.#controller.restart(REQUESTS_BACK * Math.max(1, this.#unit));
   }
 

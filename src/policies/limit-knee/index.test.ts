@@ -87,6 +87,22 @@ describe('by first tokens', () => {
   });
 });
 
+describe('first tokens that are late for a moment', () => {
+  it('tell nothing, however late; those that stay late for as long as a place is held are a queue', () => {
+    const { run, requests, engine } = rig({ places: 64, heldMs: 500 });
+    run(1000);
+    const before = requests();
+    for (let pause = 0; pause < 20; pause++) {
+      run(20, { excess: 250 });
+      run(44);
+    }
+    expect(requests()).toBeGreaterThan(0.85 * before);
+    engine.places = 40;
+    run(400);
+    expect(requests()).toBeLessThan(50);
+  });
+});
+
 describe('by whole answers', () => {
   it.each([0.2, 1, 3])('finds the batch though answers take %f times longer in it', (slope) => {
     const { run, trace } = rig({ places: 48, heldMs: 300, slope, whole: true });

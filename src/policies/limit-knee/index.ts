@@ -55,7 +55,7 @@ const FREE_GROWTH = 0.04;
  */
 export class KneeLimit implements LimitController {
   readonly name = 'knee';
-  readonly version = 2;
+  readonly version = 3;
   starting = true;
   limit = 0;
   #base = 0;
@@ -209,7 +209,7 @@ export class KneeLimit implements LimitController {
   #settle({ whole, unit, sentAt }: LimitSample, now: number): void {
     const next = whole
       ? this.#wholeAnswers.next(this.#base, this.#epoch)
-      : this.#firstTokens.next(this.#base, this.#epoch, this.#kept, this.#longer());
+      : this.#firstTokens.next(this.#base, this.#epoch, this.#kept, this.#longer(), now);
     // Where the hard cap holds it there is no sense in going on without it.
     const { inFlight } = this.#epoch;
     const most =
