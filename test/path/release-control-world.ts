@@ -117,7 +117,7 @@ class ScriptedMachine implements ReleaseMachine {
   }
 }
 
-export const scripted: ReleaseMachines = {
+const scripted: ReleaseMachines = {
   begin: (plan, nowMs) =>
     new ScriptedMachine({
       plan,

@@ -16,7 +16,7 @@ const percent = z
   .max(100, 'expected a percentage above 0 and of at most 100');
 
 /** What can be certified of a canary before it is promoted. */
-export const RELEASE_METRICS = ['errors', 'latency', 'cost', 'quality'] as const;
+const RELEASE_METRICS = ['errors', 'latency', 'cost', 'quality'] as const;
 
 /** How a route is moved to another backend where whoever starts the release says nothing else. */
 export const release = z
@@ -39,7 +39,9 @@ export const release = z
       .default(100)
       .describe('Answers to copies that have to be compared before callers meet the canary.'),
     compare: compare
-      .describe('How answers to those copies are compared with those that callers got. Default: word by word.')
+      .describe(
+        'How answers to those copies are compared with those that callers got. Default: word by word.',
+      )
       .optional(),
     stress: stress.optional(),
     deadline: duration.prefault('24h').describe('All of it; what is not certified by then is rolled back.'),

@@ -92,7 +92,7 @@ function nothingOf(release: ReleaseView | undefined, id: string): ReleaseOutcome
   return { release: release ?? null, done: false, message };
 }
 
-export function viewOf(run: ReleaseRun): ReleaseView {
+function viewOf(run: ReleaseRun): ReleaseView {
   return {
     ...shape(run.id, run.kept.body, run.report),
     state: 'running',
