@@ -53,7 +53,9 @@ export class EvidenceBatch {
     if (verdict === MARKS.failed) tally.failed++;
     const timeMs = timeOf(x, now);
     const cost = costOf(x);
-    tally.used(x, sizeClass, timeMs, cost);
+    tally.used(x, cost);
+    // Stable is measured to find the edges; later it would only fill the ledger.
+    if (arm !== 'stable' || this.#release.arms.edges === undefined) tally.measured(sizeClass, timeMs, cost);
     const marks =
       verdict | (arm === 'stable' ? 0 : this.#beyond(sizeClass, timeMs ?? gaveUpAfter(x, now), cost));
     const number = ARMS.indexOf(arm) as 0 | 1 | 2;
@@ -120,14 +122,15 @@ class ArmTally {
   readonly #times = new Map<string, Counts>();
   readonly #costs: Counts = new Map();
 
-  used(x: Exchange, sizeClass: string, timeMs: number | undefined, cost: number | undefined): void {
+  used(x: Exchange, cost = 0): void {
     const tokens = tokensUsed(x);
     this.#tokensIn += tokens?.in ?? 0;
     this.#tokensOut += tokens?.out ?? 0;
-    if (cost !== undefined) {
-      this.#cost += cost;
-      count(this.#costs, costBucket(cost));
-    }
+    this.#cost += cost;
+  }
+
+  measured(sizeClass: string, timeMs: number | undefined, cost: number | undefined): void {
+    if (cost !== undefined) count(this.#costs, costBucket(cost));
     if (timeMs === undefined) return;
     let times = this.#times.get(sizeClass);
     if (!times) {

@@ -1,9 +1,8 @@
 import type { Arm, EvidencePair } from '../../events/contracts.ts';
-import { type Evidence, MARKS } from '../contracts.ts';
+import { type Evidence, MARKS, type ReleaseArms } from '../contracts.ts';
 import { AssignmentTest } from '../statistics/assignment-test.ts';
 import { type PairedState, PairedTest } from '../statistics/paired-test.ts';
 import type { ReleasePlan } from './contracts.ts';
-import { CLASS_REQUESTS_MIN } from './edges.ts';
 import { Marked, type MarkedState } from './marked.ts';
 import { type SampleState, SessionSample } from './sample.ts';
 import { StableHealth, type StableHealthState } from './stable-health.ts';
@@ -69,11 +68,14 @@ export class EvidenceBook {
   /** Sessions at their first request, of those followed; pairs; and about how many sessions the canary met. */
   readonly counts: BookState['counts'];
   readonly skipped: Record<string, number>;
+  /** What was frozen, once it was; the machine keeps it. */
+  edges: ReleaseArms['edges'];
   readonly #known: SessionSample;
   readonly #seen: SessionSample;
   readonly #paired: SessionSample;
 
-  constructor(plan: ReleasePlan, state?: BookState) {
+  constructor(plan: ReleasePlan, state?: BookState, edges?: ReleaseArms['edges']) {
+    this.edges = edges;
     const bounds = [plan.ratioMax, ...AUTO_STEPS.map(({ ratio }) => Math.max(ratio, plan.ratioMax))];
     this.marked = Object.fromEntries(
       ALL_MARKS.map((mark) => [mark, new Marked(bounds, state?.marked[mark])]),
@@ -114,18 +116,15 @@ export class EvidenceBook {
   }
 
   /**
-   * Whether the canary's times, or costs, are told at all, of classes whose edges are known: of at least half of what it
-   * answered. What nobody measured is never slow, and must not be certified for that.
+   * Whether the canary's times, or costs, are told at all, of classes that have edges: of at least half of what it answered.
+   * What cannot be called slow must not be certified for that.
    */
   measures(metric: 'latency' | 'cost'): boolean {
-    const { canary, baseline, stable } = this.arms;
+    const { canary } = this.arms;
     let told = canary.costs.count;
     if (metric === 'latency') {
       told = 0;
-      for (const [size, times] of canary.times) {
-        const others = (stable.times.get(size)?.count ?? 0) + (baseline.times.get(size)?.count ?? 0);
-        if (others >= CLASS_REQUESTS_MIN) told += times.count;
-      }
+      for (const [size, times] of canary.times) if (this.edges?.times[size]) told += times.count;
     }
     return told > 0 && told >= MEASURED_MIN * (canary.requests - canary.failed);
   }

@@ -3,7 +3,7 @@ import type { Tally } from './tally.ts';
 
 /** Requests of stable that edges are frozen from, of all classes and of each: a p99 of fewer is chance. */
 const EDGES_REQUESTS_MIN = 1000;
-export const CLASS_REQUESTS_MIN = 200;
+const CLASS_REQUESTS_MIN = 200;
 /** Share of the requests whose class has edges: what is of a class without them is never called slow. */
 const COVERED_MIN = 0.9;
 

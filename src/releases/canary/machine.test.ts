@@ -195,12 +195,18 @@ describe('Edges', () => {
   });
 });
 
-describe('A canary whose times nobody tells', () => {
-  it('is never certified in latency for never having been slow (#23, kayenta#700; #2)', () => {
+describe('A canary whose times say nothing', () => {
+  const other = arm(20, 0, { 'chat/1024': [[timeBucket(5000), 20]] });
+
+  it.each([
+    ['as nobody tells them', {}],
+    ['as no edges are known of such requests', { arms: { canary: other, baseline: other, stable: other } }],
+  ])('is never certified in latency for never having been slow: %s (#23, kayenta#700; #2)', (_why, told) => {
     const release = new Played({ metrics: ['errors', 'latency'] });
     const stable = arm(2000, 0, { 'chat/64': [[timeBucket(100), 2000]] });
     release.tell({ ...release.empty(), arms: { ...release.empty().arms, stable } }).pass(60_000);
-    release.until(() => release.minute(60), 25 * 60);
+    release.machine = CanaryMachine.restore(release.machine.state);
+    release.until(() => release.minute(60, {}, told), 25 * 60);
     expect(release.said).toContain('release-certificates-wanting');
     expect(release.actions.at(-1)).toMatchObject({
       reason: { code: 'release-deadline-passed', figures: { for: 'release-certificates-wanting' } },

@@ -42,7 +42,7 @@ export class CanaryMachine {
 
   static restore(state: CanaryState): CanaryMachine {
     const { plan, standing, book } = structuredClone(state);
-    return new CanaryMachine(plan, standing, new EvidenceBook(plan, book));
+    return new CanaryMachine(plan, standing, new EvidenceBook(plan, book, standing.edges));
   }
 
   /** As JSON, whole, and a copy. Some 200 kB where much was seen. */
@@ -109,8 +109,10 @@ export class CanaryMachine {
     standing.last = action.reason;
     delete standing.intent;
     delete standing.held;
-    if (action.do === 'freeze') standing.edges = action.edges;
-    if (action.do === 'freeze') standing.settledMs = nowMs + SETTLE_MS;
+    if (action.do === 'freeze') {
+      standing.edges = this.#book.edges = action.edges;
+      standing.settledMs = nowMs + SETTLE_MS;
+    }
     if (action.do === 'share') {
       standing.share = action.share;
       standing.step = stepsOf(this.#plan).findIndex(({ share }) => share === action.share);
