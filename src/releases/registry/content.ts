@@ -1,7 +1,7 @@
 import type { LedgerEvent } from '../../events/contracts.ts';
 import type { EventDraft } from '../../events/event-maker.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import type { RegistryStore, StoredVersion, VersionState } from '../../store/registry.ts';
+import type { RegistryStore, StoredArtifact, StoredVersion, VersionState } from '../../store/registry.ts';
 import { ArtifactError, type Artifacts, hashOf } from './artifacts/index.ts';
 import { BrokenFile, type Inspection, inspect } from './formats/index.ts';
 import { OneAtATime } from './one-at-a-time.ts';
@@ -33,16 +33,26 @@ export class Content {
   readonly #options: ContentOptions;
   /** Two that bring, move or remove the same content do so one after the other. */
   readonly #turns = new OneAtATime();
+  /** Live content that was found not to be as it was, until it comes in again. */
+  readonly #damaged = new Set<string>();
 
   constructor(options: ContentOptions) {
     this.#options = options;
   }
 
   async state(sha256: string): Promise<ContentState> {
+    const { artifacts } = this.#options;
+    const known = await this.kept(sha256);
+    if (known) return { sha256, bytes: known.bytes, kept: true };
+    return { sha256, bytes: await artifacts.incoming.bytes(sha256), kept: false };
+  }
+
+  /** What is known of live content; undefined where it has not come in, or has to come in again: it is gone, or damaged. */
+  async kept(sha256: string): Promise<StoredArtifact | undefined> {
     const { store, artifacts } = this.#options;
     const known = await store.artifact(sha256);
-    if (known?.place === 'live') return { sha256, bytes: known.bytes, kept: true };
-    return { sha256, bytes: await artifacts.incoming.bytes(sha256), kept: false };
+    if (known?.place !== 'live' || this.#damaged.has(sha256)) return undefined;
+    return (await artifacts.hasLive(sha256)) ? known : undefined;
   }
 
   /** The next piece of content that comes in; see Incoming.add. */
@@ -69,9 +79,8 @@ export class Content {
 
   async #finish(sha256: string, report: Report, signal: AbortSignal) {
     const { store, artifacts, clock } = this.#options;
-    const known = await store.artifact(sha256);
-    if (known?.place === 'live')
-      return { sha256, bytes: known.bytes, kept: true, inspection: known.inspection as Inspection };
+    const known = await this.kept(sha256);
+    if (known) return { sha256, bytes: known.bytes, kept: true, inspection: known.inspection as Inspection };
     const path = artifacts.incoming.pathOf(sha256);
     const bytes = await artifacts.incoming.bytes(sha256);
     const onBytes = (what: string) => (done: number) => report(what, done, bytes);
@@ -89,6 +98,7 @@ export class Content {
     const inspection = await this.#inspect(sha256, path);
     await artifacts.keep(sha256, { onBytes: onBytes('storing'), signal });
     await store.addArtifact({ sha256, bytes, place: 'live', inspection, storedMs: clock.wall() });
+    this.#damaged.delete(sha256);
     await this.#sweep(sha256);
     return { sha256, bytes, kept: true, inspection };
   }
@@ -123,6 +133,7 @@ export class Content {
   }
 
   async #drop(sha256: string): Promise<void> {
+    this.#damaged.delete(sha256);
     await this.#options.artifacts.dropLive(sha256);
     await this.#options.artifacts.dropArchived(sha256);
   }
@@ -136,8 +147,10 @@ export class Content {
         const place = (await store.artifact(sha256))?.place ?? 'live';
         try {
           await artifacts.verify(sha256, place, progress);
+          this.#damaged.delete(sha256);
         } catch (error) {
           if (!(error instanceof ArtifactError) || !/missing|damaged/.test(error.trouble)) throw error;
+          if (place === 'live') this.#damaged.add(sha256);
           damaged.push({ path, trouble: error.trouble as 'missing' | 'damaged', message: error.message });
         }
       });

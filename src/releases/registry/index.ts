@@ -5,7 +5,8 @@ import { completeManifest, type InspectedFile } from './complete.ts';
 import { aboutVersion, bytesOf, Content, type ContentOptions, nameOf } from './content.ts';
 import { type Difference, differences } from './difference.ts';
 import type { Inspection } from './formats/index.ts';
-import { type Manifest, manifestSchema, missingIn } from './manifest.ts';
+import { FILE_PATH, type Manifest, manifestSchema, missingIn } from './manifest.ts';
+import { OneAtATime } from './one-at-a-time.ts';
 import { ALIAS_NAME, MODEL_NAME, type Reference, readReference, writeReference } from './reference.ts';
 import { Refused } from './refused.ts';
 
@@ -39,6 +40,7 @@ export class Registry {
   readonly content: Content;
   readonly #options: RegistryOptions;
   readonly #store: RegistryStore;
+  readonly #moves = new OneAtATime();
 
   constructor(options: RegistryOptions) {
     this.#options = options;
@@ -94,11 +96,16 @@ export class Registry {
       throw new Refused('invalid_request', `a version has ${FILES_MAX} files at most`);
     const paths = new Set(asked.map(({ path }) => path));
     if (paths.size < asked.length) throw new Refused('invalid_request', 'two files have one path');
+    const strange = asked.filter(({ path }) => !FILE_PATH.test(path));
+    if (strange.length > 0)
+      throw refusedFor(
+        'paths are relative, with slashes, without . and .. in them',
+        strange.map(({ path }) => `'${path}'`),
+      );
     return Promise.all(
       asked.map(async ({ path, sha256 }) => {
-        const content = await this.#store.artifact(sha256);
-        if (content?.place !== 'live')
-          throw new Refused('not_found', `the content of ${path} (${sha256}) has not come in`);
+        const content = await this.content.kept(sha256);
+        if (!content) throw new Refused('not_found', `the content of ${path} (${sha256}) has not come in`);
         return { path, sha256, bytes: content.bytes, inspection: content.inspection as Inspection };
       }),
     );
@@ -177,14 +184,17 @@ export class Registry {
         'invalid_request',
         `'${alias}' is no alias: a letter, then 63 letters, digits and . _ - at most`,
       );
-    const { version } = await this.find(`${model}@${to}`);
-    const before = (await this.#store.alias(model, alias))?.number;
-    const event = this.#options.event({
-      ...aboutVersion(version, actor),
-      type: 'alias-moved',
-      data: { alias: `${model}@${alias}`, to, ...(before !== undefined && { from: before }) },
+    // One after the other, so that what an event says of where the alias led is so.
+    return this.#moves.run(`${model}@${alias}`, async () => {
+      const { version } = await this.find(`${model}@${to}`);
+      const before = (await this.#store.alias(model, alias))?.number;
+      const event = this.#options.event({
+        ...aboutVersion(version, actor),
+        type: 'alias-moved',
+        data: { alias: `${model}@${alias}`, to, ...(before !== undefined && { from: before }) },
+      });
+      return (await this.#store.moveAlias({ model, alias, to, expect }, event))!;
     });
-    return (await this.#store.moveAlias({ model, alias, to, expect }, event))!;
   }
 
   /** Takes an alias away; refused where somebody goes by it. */
@@ -193,16 +203,18 @@ export class Registry {
     actor: string,
   ): Promise<void> {
     const { model, alias, expect } = move;
-    const { version } = await this.find(`${model}@${alias}`);
-    const users = this.#options.usersOfAlias(model, alias);
-    if (users.length > 0)
-      throw new Refused('conflict', `${model}@${alias} is named by ${users.join(', ')}`, users);
-    const event = this.#options.event({
-      ...aboutVersion(version, actor),
-      type: 'alias-removed',
-      data: { alias: `${model}@${alias}`, from: version.number },
+    await this.#moves.run(`${model}@${alias}`, async () => {
+      const { version } = await this.find(`${model}@${alias}`);
+      const users = this.#options.usersOfAlias(model, alias);
+      if (users.length > 0)
+        throw new Refused('conflict', `${model}@${alias} is named by ${users.join(', ')}`, users);
+      const event = this.#options.event({
+        ...aboutVersion(version, actor),
+        type: 'alias-removed',
+        data: { alias: `${model}@${alias}`, from: version.number },
+      });
+      await this.#store.moveAlias({ model, alias, to: undefined, expect }, event);
     });
-    await this.#store.moveAlias({ model, alias, to: undefined, expect }, event);
   }
 
   /** Everybody who uses a version, in words. */

@@ -15,13 +15,12 @@ const settings = z.record(text(200), z.unknown()).refine((value) => JSON.stringi
 const versions = z
   .record(text(200), text(200))
   .refine((value) => Object.keys(value).length <= 2000, { error: 'expected 2,000 entries at most' });
+/** Where a file lies in its version: whoever lays a version out must not be led elsewhere. */
+export const FILE_PATH = /^(?!.*(^|\/)\.\.?(\/|$))[^/\\\0][^\\\0]*$/s;
 const path = z
   .string()
   .max(500)
-  .regex(
-    /^(?!.*(^|\/)\.\.?(\/|$))[^/\\\0][^\\\0]*$/,
-    'expected a relative path with slashes, without . and .. in it',
-  );
+  .regex(FILE_PATH, 'expected a relative path with slashes, without . and .. in it');
 
 const training = z.union(
   [

@@ -159,6 +159,44 @@ describe('moving content', () => {
   });
 });
 
+describe('what is not as it was', () => {
+  const spoil = {
+    missing: (place: string) => rmSync(place),
+    damaged: (place: string) => writeFileSync(place, readFileSync(place).fill(0, 8)),
+  };
+
+  test.each(['missing', 'damaged'] as const)(
+    '%s, it is in no new version before it came in again',
+    async (how) => {
+      const version = await world.version('m', weights);
+      const [{ sha256 } = { sha256: '' }] = version.files;
+      spoil[how](world.files('live')[0]!);
+      expect(await last(world.registry.content.verify(version, 'operator'))).toMatchObject({
+        ok: false,
+        damaged: [{ trouble: how }],
+      });
+      const manifest = { training: { unknown: 'made for a test' } };
+      const asked = { model: 'n', manifest, files: [{ path: 'w', sha256 }], allowPickle: false };
+      await expect(world.registry.add(asked, 'operator')).rejects.toThrow('has not come in');
+      expect(await world.registry.content.state(sha256)).toEqual({ sha256, bytes: 0, kept: false });
+      await world.bring(weights);
+      expect(await last(world.registry.content.verify(version, 'operator'))).toMatchObject({ ok: true });
+      expect(await world.registry.add(asked, 'operator')).toMatchObject({ number: 1 });
+    },
+  );
+});
+
+test.each(['../w', '/w', 'a/../../w', './w', 'a/.', 'a\\w', 'a\n/../w', ''])(
+  'a file does not lie at %j',
+  async (path) => {
+    const sha256 = await world.bring(weights);
+    const manifest = { training: { unknown: 'made for a test' } };
+    const asked = { model: 'm', manifest, files: [{ path, sha256 }], allowPickle: false };
+    await expect(world.registry.add(asked, 'operator')).rejects.toThrow('paths are relative');
+    expect(await world.store.registry.versions('m', 1)).toEqual([]);
+  },
+);
+
 describe('content that comes in', () => {
   test('finds no room: it is told, what was there stays, and it goes on from there', async () => {
     const content = Buffer.from('{"a": "text"}');
@@ -197,6 +235,19 @@ describe('content that comes in', () => {
     });
     expect(await Promise.all(both)).toMatchObject([{ kept: true }, { kept: true }]);
   });
+});
+
+test('events of moves at one time tell one after the other where the alias led', async () => {
+  for (let count = 0; count < 3; count++) await world.version('m', weights);
+  const move = (to: number) => world.registry.moveAlias({ model: 'm', alias: 'live', to }, 'operator');
+  await Promise.all([move(1), move(2), move(3)]);
+  const events = await world.store.ledger.events({ order: 'asc', limit: 100 });
+  const moves = events.map(({ event }) => event).filter(({ type }) => type === 'alias-moved');
+  expect(moves.map(({ data }) => [data?.['from'], data?.['to']])).toEqual([
+    [undefined, 1],
+    [1, 2],
+    [2, 3],
+  ]);
 });
 
 test('trap 34: references are read as a number or as an alias, never as both', () => {

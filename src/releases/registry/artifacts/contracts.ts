@@ -11,6 +11,8 @@ export interface ArtifactStore {
   put(key: string, path: string, options?: Progress): Promise<void>;
   /** Its bytes, and how many there are. Rejects with an ArtifactError, `missing` where there is none. */
   open(key: string): Promise<{ bytes: number; content: Readable }>;
+  /** Whether there is any, be it damaged. Rejects with an ArtifactError where that cannot be known. */
+  has(key: string): Promise<boolean>;
   /** Nothing happens where there is none. */
   remove(key: string): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -29,6 +29,16 @@ export function directoryStore(root: string): ArtifactStore {
         return { bytes: (await file.stat()).size, content: createReadStream('', { fd: file }) };
       } catch (error) {
         throw fileTrouble(error, place);
+      }
+    },
+    async has(key) {
+      const place = join(root, key);
+      try {
+        return (await stat(place)).isFile();
+      } catch (error) {
+        const trouble = fileTrouble(error, place);
+        if (trouble.trouble === 'missing') return false;
+        throw trouble;
       }
     },
     async remove(key) {

@@ -41,6 +41,11 @@ export class Artifacts {
     await this.incoming.remove(sha256);
   }
 
+  /** Whether the live copy is there; whether it is as it was, `verify` tells. */
+  hasLive(sha256: string): Promise<boolean> {
+    return this.#live.has(keyOf(sha256));
+  }
+
   /** Reads content through; rejects with `missing`, or `damaged` where it is not what it was. */
   async verify(sha256: string, place: 'live' | 'archive', progress: Progress = {}): Promise<void> {
     const nothing = new Writable({ write: (_piece, _encoding, done) => done() });

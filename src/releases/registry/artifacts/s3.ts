@@ -45,6 +45,13 @@ export function s3Store({ bucket, prefix, endpoint, region, ...credentials }: S3
         throw troubleOf(error, `${name}/${key}`);
       }
     },
+    async has(key) {
+      try {
+        return (await client.objectExists(full(key))) === true;
+      } catch (error) {
+        throw troubleOf(error, `${name}/${key}`);
+      }
+    },
     async remove(key) {
       try {
         await client.deleteObject(full(key));
