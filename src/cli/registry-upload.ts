@@ -37,12 +37,12 @@ export function filesIn(places: readonly string[]): LocalFile[] {
 function inFolder(folder: string): LocalFile[] {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
   return entries
-    .filter(
-      (entry) =>
-        entry.isFile() || (entry.isSymbolicLink() && statSync(join(entry.parentPath, entry.name)).isFile()),
-    )
+    .filter((entry) => !entry.isDirectory())
     .map((entry) => {
       const place = join(entry.parentPath, entry.name);
+      // A link to a folder is not followed, and a version that lacks what is in it would be another one.
+      if (!statSync(place, { throwIfNoEntry: false })?.isFile())
+        throw askedWrongly(`${place} leads to no file: take it away, or give what it leads to by --file`);
       return { path: relative(folder, place).split(sep).join('/'), place };
     })
     .sort((a, b) => (a.path < b.path ? -1 : 1));
