@@ -169,6 +169,7 @@ export class Sentinels {
             this.#ask(watch, place, unfrozen),
           ]);
           if (both[0] && both[1]) sentinel.freeze(this.#key(place), unfrozen, [both[0], both[1]]);
+          else sentinel.failed(this.#key(place), unfrozen);
           return;
         }
         const answer = await this.#ask(watch, place, prompt);

@@ -102,3 +102,22 @@ test('a control that begins again goes on where the one before it was', () => {
   other.keep(['a']);
   expect(Object.keys(other.state)).toEqual(['a']);
 });
+
+test('a prompt that an endpoint always fails on does not keep the others waiting, and comes back when it is answered', () => {
+  const sentinel = new Sentinel(prompts, TERMS);
+  const given = said('x');
+  const failing = prompts[3]!;
+  const asked = new Map<string, number>();
+  for (let prompt = sentinel.unfrozen('a'); prompt; prompt = sentinel.unfrozen('a')) {
+    asked.set(prompt.id, (asked.get(prompt.id) ?? 0) + 1);
+    if (prompt === failing) sentinel.failed('a', prompt);
+    else sentinel.freeze('a', prompt, [given, given]);
+  }
+  expect([asked.size, asked.get(failing.id)]).toEqual([prompts.length, 3]);
+  sentinel.observe(prompts[5]!, new Map([['a', given]]), undefined);
+  expect(sentinel.unfrozen('a')).toBeUndefined();
+  sentinel.observe(failing, new Map([['a', given]]), undefined);
+  expect(sentinel.unfrozen('a')).toBe(failing);
+  sentinel.freeze('a', failing, [given, given]);
+  expect(sentinel.unfrozen('a')).toBeUndefined();
+});

@@ -37,6 +37,9 @@ export interface Noticed {
   evidence: number;
 }
 
+/** How often an endpoint may fail on a prompt before it is left aside, so that the others are not kept waiting by it. */
+const TRIES_MAX = 3;
+
 /**
  * Watches what the endpoints of a route decide on golden prompts while they serve: each against its own first decisions, and
  * against the reference's on the same prompt at the same time. Pure; prompts are drawn at random, with repetition, so that a
@@ -46,6 +49,8 @@ export class Sentinel {
   readonly #prompts: readonly GoldenPrompt[];
   readonly #terms: SentinelTerms;
   readonly #endpoints: Map<string, EndpointState>;
+  /** Of each endpoint, how often it failed on a prompt that it has not decided on. */
+  readonly #failures = new Map<string, Map<string, number>>();
 
   constructor(
     prompts: readonly GoldenPrompt[],
@@ -65,12 +70,25 @@ export class Sentinel {
   keep(endpoints: readonly string[]): void {
     for (const endpoint of this.#endpoints.keys())
       if (!endpoints.includes(endpoint)) this.#endpoints.delete(endpoint);
+    for (const endpoint of this.#failures.keys())
+      if (!endpoints.includes(endpoint)) this.#failures.delete(endpoint);
   }
 
-  /** Its first decisions are what it is watched against: a prompt that it has not decided on; undefined where there is none. */
+  /**
+   * Its first decisions are what it is watched against: a prompt that it has not decided on; undefined where there is none, save
+   * those that it fails on.
+   */
   unfrozen(endpoint: string): GoldenPrompt | undefined {
     const frozen = this.#endpoints.get(endpoint)?.frozen ?? {};
-    return this.#prompts.find(({ id }) => !Object.hasOwn(frozen, id));
+    const failures = this.#failures.get(endpoint);
+    return this.#prompts.find(({ id }) => !Object.hasOwn(frozen, id) && (failures?.get(id) ?? 0) < TRIES_MAX);
+  }
+
+  /** It did not answer a prompt that it has not decided on. One that it answers when it is drawn comes back. */
+  failed(endpoint: string, prompt: GoldenPrompt): void {
+    const failures = this.#failures.get(endpoint) ?? new Map<string, number>();
+    failures.set(prompt.id, (failures.get(prompt.id) ?? 0) + 1);
+    this.#failures.set(endpoint, failures);
   }
 
   /** A prompt that is put to every endpoint at one time. */
@@ -95,6 +113,7 @@ export class Sentinel {
     );
     const noticed = new Map<string, Noticed>();
     for (const [endpoint, decision] of decisions) {
+      this.#failures.get(endpoint)?.delete(prompt.id);
       const asIt = reference === undefined || endpoint === reference ? undefined : decisions.get(reference);
       const found = this.#compared(endpoint, prompt.id, decision, asIt);
       if (found) noticed.set(endpoint, found);
