@@ -1,10 +1,21 @@
 import type { LedgerEvent } from '../../events/contracts.ts';
 import type { LedgerService } from '../../events/ledger.ts';
-import type { Certificate, ParityFigures, Standing } from '../../releases/parity/contracts.ts';
+import type { Certificate, ParityFigures, ParityReason, Standing } from '../../releases/parity/contracts.ts';
 import { PARITY_KIND } from './contracts.ts';
 
 /** Certificates that are kept; beyond it the oldest ones that have ended go. */
 const KEPT_MAX = 1000;
+
+/** Why a comparison ended before it could come to a verdict: it takes nothing from an earlier one. */
+const BROKEN_OFF: ReadonlySet<ParityReason> = new Set([
+  'run-stopped',
+  'run-interrupted',
+  'answers-missing',
+  'golden-unfit',
+]);
+
+const isMeasured = ({ state, reason }: Certificate): boolean =>
+  state === 'ended' && reason !== undefined && !BROKEN_OFF.has(reason);
 
 /** Every certificate of this Armature, as it is kept. What is not measured yet stands here as well. */
 export class Certificates {
@@ -63,7 +74,7 @@ export class Certificates {
         each.golden.sha256 === demand.sha256 &&
         each.flipsMax <= demand.flipsMax,
     );
-    const newest = fitting.find(({ state }) => state === 'ended') ?? fitting[0];
+    const newest = fitting.find(isMeasured) ?? fitting[0];
     if (!newest) return { valid: false, why: 'none' };
     const { id: certificate, state, verdict, expired, event = '' } = newest;
     if (state === 'running') return { valid: false, why: 'running', certificate };

@@ -49,24 +49,24 @@ export class Demands {
     after: { settings: Settings; config: { certificates: Record<string, string> } },
     file: string,
   ): Fault[] {
-    return demandedOf(after, this.#options.parity).flatMap(
-      ({ route, reference, backend, require, standing }) => {
-        if (standing.valid || require === 'flag' || weightOf(before, route, backend) > 0) return [];
-        const targets = after.settings.routes[route]!.targets;
-        const index = targets.findIndex((target) => target.backend === backend);
-        return [
-          {
-            code: 'contradiction' as const,
-            file,
-            line: 0,
-            column: 0,
-            path: `routes.${route}.targets[${index}]`,
-            message: `"${backend}" has no valid certificate of parity with "${reference}": ${WHY[standing.why]}`,
-            hint: `armature parity run ${reference} ${backend} --golden ${after.settings.routes[route]!.parity!.golden}`,
-          },
-        ];
-      },
-    );
+    return demandedOf(after, this.#options.parity, (route) =>
+      referenceAfter(route, before, after.settings),
+    ).flatMap(({ route, reference, backend, require, standing }) => {
+      if (standing.valid || require === 'flag' || weightOf(before, route, backend) > 0) return [];
+      const targets = after.settings.routes[route]!.targets;
+      const index = targets.findIndex((target) => target.backend === backend);
+      return [
+        {
+          code: 'contradiction' as const,
+          file,
+          line: 0,
+          column: 0,
+          path: `routes.${route}.targets[${index}]`,
+          message: `"${backend}" has no valid certificate of parity with "${reference}": ${WHY[standing.why]}`,
+          hint: `armature parity run ${reference} ${backend} --golden ${after.settings.routes[route]!.parity!.golden}`,
+        },
+      ];
+    });
   }
 
   /** Tells targets that answer callers without a certificate, each once for each reason. */
@@ -105,7 +105,7 @@ export class Demands {
         const demand = settings?.parity;
         if (!demand) throw new Error(`${route} demands no parity any more`);
         const reference = referenceOf(settings);
-        const standing = standingOf(effective, parity, route, backend);
+        const standing = standingOf(effective, parity, route, reference, backend);
         const figures = {
           reference,
           backend,
@@ -127,9 +127,13 @@ export class Demands {
 }
 
 /** Every target with traffic of every route that demands parity, save the reference itself. */
-function demandedOf({ settings, config }: ParityControl['effective'], parity: ParityService): Demanded[] {
+function demandedOf(
+  { settings, config }: ParityControl['effective'],
+  parity: ParityService,
+  referenceFor = (route: string) => referenceOf(settings.routes[route]!),
+): Demanded[] {
   return Object.entries(settings.routes).flatMap(([route, of]) => {
-    const reference = referenceOf(of);
+    const reference = referenceFor(route);
     const demand = of.parity;
     if (!demand) return [];
     return of.targets
@@ -139,7 +143,7 @@ function demandedOf({ settings, config }: ParityControl['effective'], parity: Pa
         reference,
         backend,
         require: demand.require,
-        standing: standingOf({ settings, config }, parity, route, backend),
+        standing: standingOf({ settings, config }, parity, route, reference, backend),
       }));
   });
 }
@@ -148,15 +152,26 @@ function standingOf(
   { settings, config }: ParityControl['effective'],
   parity: ParityService,
   route: string,
+  reference: string,
   backend: string,
 ): Standing {
-  const of = settings.routes[route]!;
-  const { golden, flipsMax } = of.parity!;
-  return parity.standing(referenceOf(of), backend, { sha256: config.certificates[golden] ?? '', flipsMax });
+  const { golden, flipsMax } = settings.routes[route]!.parity!;
+  return parity.standing(reference, backend, { sha256: config.certificates[golden] ?? '', flipsMax });
 }
 
 function referenceOf({ parity, targets }: Settings['routes'][string]): string {
-  return parity?.reference ?? targets[0]!.backend;
+  return parity?.reference ?? (targets.find(({ weight }) => weight > 0) ?? targets[0]!).backend;
+}
+
+/**
+ * What a change is held against. Where the settings name none, a backend that had no traffic of the route before does not become
+ * the reference by standing first: else it would be let in by taking the place of what it is to be compared with.
+ */
+function referenceAfter(route: string, before: Settings, after: Settings): string {
+  const [old, of] = [before.routes[route], after.routes[route]!];
+  const reference = referenceOf(of);
+  const isNew = of.parity?.reference === undefined && weightOf(before, route, reference) === 0;
+  return old && isNew ? referenceOf(old) : reference;
 }
 
 function weightOf({ routes }: Settings, route: string, backend: string): number {
