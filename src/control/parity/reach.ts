@@ -50,6 +50,8 @@ async function served(
   signal: AbortSignal,
 ): Promise<Place[]> {
   for (let waitedMs = 0; waitedMs < SERVE_MS_MAX && !signal.aborted; waitedMs += LOOK_MS) {
+    if (!Object.hasOwn(control.effective.settings.backends, backend))
+      throw new Error(`there is no backend '${backend}' any more`);
     const places = placesOf(backend, control);
     if (places.length > 0) return places;
     if (waitedMs === 0) control.idle.wake(backend, cause);

@@ -202,6 +202,45 @@ test('what changes in the middle of a comparison is not certified', async () => 
   expect(service.certificates.get(id)).toMatchObject({ verdict: 'undecided', reason: 'changed-meanwhile' });
 });
 
+test('a comparison with a backend that is taken away ends', async () => {
+  const golden = { name: 'g', text: GOLDEN };
+  const asked = {
+    reference: 'a',
+    backend: 'b',
+    golden,
+    flipsMax: 0.03,
+    alpha: 0.05,
+    together: 8,
+    ageMs: DAY_MS,
+  };
+  const { id } = await service.start(asked, 'operator');
+  await vi.waitFor(() => expect(engines.b.asked).toBeGreaterThan(8));
+  const { b: _taken, ...rest } = settings.backends;
+  settings = { ...settings, backends: rest };
+  service.settled();
+  await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), { timeout: 10_000 });
+  expect(service.certificates.get(id)?.verdict).toBe('undecided');
+});
+
+test('a comparison that is broken off takes nothing from the certificate before it', async () => {
+  const { id, golden } = await compared('b');
+  const demand = { sha256: golden.sha256, flipsMax: 0.03 };
+  const asked = {
+    reference: 'a',
+    backend: 'b',
+    golden: { name: 'g', text: GOLDEN },
+    together: 8,
+    ageMs: DAY_MS,
+  };
+  const again = await service.start({ ...asked, flipsMax: 0.03, alpha: 0.05 }, 'operator');
+  service.stop(again.id);
+  await vi.waitFor(() => expect(service.certificates.get(again.id)).toMatchObject({ reason: 'run-stopped' }));
+  expect(service.standing('a', 'b', demand)).toMatchObject({ valid: true, certificate: id });
+  engines.b.flips = true;
+  expect((await compared('b')).verdict).toBe('rejected');
+  expect(service.standing('a', 'b', demand)).toMatchObject({ valid: false, why: 'rejected' });
+});
+
 test('a control that begins anew has every certificate, and tells what it was measuring as interrupted', async () => {
   const { id } = await compared('b');
   engines.c.flips = true;
@@ -237,6 +276,28 @@ test('a comparison that cannot be is refused with its reason', async () => {
   };
   await expect(service.start(asked, 'x')).rejects.toThrow(/^g\.jsonl: line 1: /);
   await expect(service.start({ ...asked, backend: 'z' }, 'x')).rejects.toThrow("There is no backend 'z'.");
+});
+
+test('a backend does not get in by taking the place of the reference', async () => {
+  const demands = new Demands({ ledger, log: pino({ level: 'silent' }), parity: service });
+  const routed = (targets: object[], more: object = {}) =>
+    settingsOf({ routes: { chat: { targets, parity: { golden: 'golden.jsonl', ...more } } } });
+  const [a, b] = [{ backend: 'a' }, { backend: 'b' }];
+  const objections = (before: Settings, after: Settings) =>
+    demands
+      .objections(before, { settings: after, config: { certificates: { 'golden.jsonl': sha256 } } }, 'f')
+      .map(({ path, message }) => `${path}: ${message}`);
+  const refused =
+    'routes.chat.targets[0]: "b" has no valid certificate of parity with "a": it was not compared yet';
+  expect(objections(routed([a]), routed([b]))).toEqual([refused]);
+  expect(objections(routed([a]), routed([b, a]))).toEqual([refused]);
+  expect(objections(routed([{ ...b, weight: 0 }, a]), routed([b]))).toEqual([refused]);
+  // What answered before stays, a route that is new has its first target, and whoever names a reference means it.
+  expect(objections(routed([a, b]), routed([b]))).toEqual([]);
+  expect(objections(settingsOf({}), routed([b]))).toEqual([]);
+  expect(objections(routed([a]), routed([b], { reference: 'b' }))).toEqual([]);
+  await compared('b');
+  expect(objections(routed([a]), routed([b]))).toEqual([]);
 });
 
 test('a release to a backend passes the gate of parity with a certificate, and otherwise where the route only flags', async () => {
