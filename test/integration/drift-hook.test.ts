@@ -30,6 +30,10 @@ describe('a hook', () => {
   it('may name a job, or say anything else', async () => {
     expect(await program('console.log(JSON.stringify({ job: 7 }))')).toBe('7');
     expect(await program('console.log("started")')).toBeUndefined();
+    // What it leaves running holds its output open.
+    const leaves = `require('child_process').spawn('sleep', ['30'], { stdio: 'inherit' }).unref();
+      console.log('{"job":"b"}'); process.exit()`;
+    expect(await program(leaves)).toBe('b');
     expect(await posted(200, '{"job":"a"}')).toBe('a');
     expect(await posted(202, '')).toBeUndefined();
   });

@@ -8,6 +8,8 @@ export type HookSettings = NonNullable<DriftSettings['hook']>;
 /** Tells a change that stays; resolves to the job that it began, where it names one; rejects with why it did not. */
 export type RunHook = (hook: HookSettings, body: string, signal: AbortSignal) => Promise<string | undefined>;
 
+/** How long what a program has said may take to be read once it has ended: what it began may hold its output open for days. */
+const SAID_WITHIN_MS = 500;
 /** So much of what a hook answers is read. */
 const ANSWER_CHARS_MAX = 64 * 1024;
 
@@ -18,7 +20,9 @@ export function hookRunner(timers: Timers): RunHook {
     const timer: TimerHandle = timers.set(hook.timeout, () => late.abort());
     const ended = AbortSignal.any([signal, late.signal]);
     try {
-      return jobOf(await (hook.command ? byCommand(hook.command, body, ended) : byPost(hook, body, ended)));
+      return jobOf(
+        await (hook.command ? byCommand(hook.command, body, ended, timers) : byPost(hook, body, ended)),
+      );
     } catch (error) {
       if (late.signal.aborted) throw new Error(`it did not answer within ${hook.timeout} ms`);
       throw error;
@@ -48,7 +52,12 @@ async function byPost({ url, secret }: HookSettings, body: string, signal: Abort
   return text;
 }
 
-function byCommand(command: readonly string[], body: string, signal: AbortSignal): Promise<string> {
+function byCommand(
+  command: readonly string[],
+  body: string,
+  signal: AbortSignal,
+  timers: Timers,
+): Promise<string> {
   const [program, ...args] = command;
   return new Promise((resolve, reject) => {
     const child = spawn(program!, args, { signal, killSignal: 'SIGKILL', stdio: ['pipe', 'pipe', 'pipe'] });
@@ -61,12 +70,20 @@ function byCommand(command: readonly string[], body: string, signal: AbortSignal
       complaint = (complaint + text).slice(-500);
     });
     child.once('error', reject);
-    child.once('close', (code, killedBy) => {
+    const ended = (code: number | null, killedBy: NodeJS.Signals | null) => {
+      timers.clear(closing);
+      child.stdout.destroy();
+      child.stderr.destroy();
       if (code === 0) resolve(said);
       else
         reject(
           new Error(`it ended with ${killedBy ?? code}${complaint === '' ? '' : `: ${complaint.trim()}`}`),
         );
+    };
+    let closing: TimerHandle;
+    child.once('close', ended);
+    child.once('exit', (...how) => {
+      closing = timers.set(SAID_WITHIN_MS, () => ended(...how));
     });
     // One that does not read what it is told may still do its work.
     child.stdin.on('error', () => undefined);
