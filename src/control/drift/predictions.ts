@@ -1,5 +1,5 @@
 import type { Observation } from '../../links/messages.ts';
-import type { Documents } from '../../store/contracts.ts';
+import { type Documents, StoreError } from '../../store/contracts.ts';
 
 /** What was predicted for one request, kept until its label comes. */
 export interface Prediction {
@@ -19,7 +19,7 @@ const CHUNKS_MAX = 20;
 interface Chunk {
   number: number;
   predictions: Map<string, Prediction>;
-  /** As it was stored last; undefined before. */
+  /** As it was stored last; 0 before. */
   revision: number;
   changed: boolean;
 }
@@ -28,7 +28,9 @@ interface Chunk {
 export class Predictions {
   readonly #documents: Documents;
   #chunks: Chunk[] = [];
-  /** By the caller's own id. */
+  /** Stored chunks that were let go of, until the store has done so too: at most as many as are stored. */
+  #gone: Chunk[] = [];
+  /** By the caller's own id: the newest that has it. */
   readonly #byRequestId = new Map<string, string>();
 
   constructor(documents: Documents) {
@@ -74,19 +76,26 @@ export class Predictions {
       if (!found) continue;
       chunk.predictions.delete(request);
       chunk.changed = true;
-      if (found.requestId !== undefined) this.#byRequestId.delete(found.requestId);
+      this.#unname(found);
       return found;
     }
     return undefined;
   }
 
+  #unname({ request, requestId }: Prediction): void {
+    if (requestId !== undefined && this.#byRequestId.get(requestId) === request)
+      this.#byRequestId.delete(requestId);
+  }
+
   /** Stores what has changed, and lets go of the oldest. Rejects where it cannot be stored; then it is tried again. */
   async store(): Promise<void> {
-    const gone = this.#chunks.splice(0, Math.max(0, this.#chunks.length - CHUNKS_MAX));
-    for (const { predictions } of gone)
-      for (const { requestId } of predictions.values()) if (requestId) this.#byRequestId.delete(requestId);
+    for (const chunk of this.#chunks.splice(0, Math.max(0, this.#chunks.length - CHUNKS_MAX))) {
+      for (const each of chunk.predictions.values()) this.#unname(each);
+      if (chunk.revision > 0) this.#gone.push(chunk);
+    }
+    const gone = this.#gone;
     const changes = [
-      ...gone.filter(({ revision }) => revision > 0).map((chunk) => ({ chunk, body: undefined })),
+      ...gone.map((chunk) => ({ chunk, body: undefined })),
       ...this.#chunks
         .filter(({ changed }) => changed)
         .map((chunk) => ({ chunk, body: { predictions: [...chunk.predictions.values()] } })),
@@ -104,9 +113,19 @@ export class Predictions {
         [],
       );
       for (const { chunk } of changes) chunk.revision++;
+      this.#gone = this.#gone.filter((chunk) => !gone.includes(chunk));
     } catch (error) {
       for (const { chunk } of changes) chunk.changed = true;
+      // A control that was on its way out wrote last; what is known here is newer.
+      if (error instanceof StoreError && error.trouble === 'conflict')
+        await this.#reread(changes.map(({ chunk }) => chunk));
       throw error;
     }
+  }
+
+  async #reread(chunks: readonly Chunk[]): Promise<void> {
+    for (const chunk of chunks)
+      chunk.revision = (await this.#documents.get(PREDICTIONS_KIND, String(chunk.number)))?.revision ?? 0;
+    this.#gone = this.#gone.filter(({ revision }) => revision > 0);
   }
 }
