@@ -133,6 +133,29 @@ describe('the service of drift', () => {
     expect(world.service.watches('chat')).toBe(false);
   });
 
+  it('ends an incident aloud where its backend serves another model once control is back, and goes on past what it cannot read', async () => {
+    const world = await new World(settingsWith(DRIFT)).open();
+    await world.send(300, 50);
+    await world.send(60, 90);
+    const { event } = world.view.incident!;
+    await world.time.advance(10_000);
+    world.control.effective = { settings: settingsWith(DRIFT, 'm2') };
+    await world.open();
+    await world.time.advance(10_000);
+    const events = await world.store.ledger.events({ order: 'asc', limit: 100 });
+    const renewed = events.filter((each) => each.event.type === 'drift-reference-renewed');
+    expect(renewed.map((each) => [each.event.causes, each.event.data['model']])).toEqual([[[event], 'm2']]);
+    expect(await world.store.documents.list('drift', 10)).toEqual([]);
+    await world.send(5, 50, { model: 'm2' });
+    await world.time.advance(10_000);
+    const [stored] = await world.store.documents.list('drift', 10);
+    const body = { ...(stored!.body as object), monitor: { rows: 5, features: { answerTokens: {} } } };
+    await world.store.documents.change([{ kind: 'drift', id: stored!.id, on: stored!.revision, body }], []);
+    await world.open();
+    await world.send(3, 50, { model: 'm2' });
+    expect(world.view).toMatchObject({ model: 'm2', rows: 3 });
+  });
+
   it('holds labels against predictions, over a restart too, and finds out when they stop meaning what they did', async () => {
     const world = await new World(settingsWith(DRIFT)).open();
     const label = async (count: number, share: number) => {

@@ -4,7 +4,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { Observation } from '../../links/messages.ts';
-import type { Notice } from '../../releases/drift/backend-monitor.ts';
+import { incidentIn, type Notice } from '../../releases/drift/backend-monitor.ts';
 import { StoreError } from '../../store/contracts.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { RunHook } from './hook.ts';
@@ -113,16 +113,23 @@ export class DriftService {
     this.#settings = settings;
     for (const [key, { body, revision }] of this.#found) {
       const { drift } = settings.routes[body.route] ?? {};
-      if (
-        drift &&
-        body.settings === watchedBy(drift) &&
-        settings.backends[body.backend]?.model === body.model
-      ) {
+      const model = settings.backends[body.backend]?.model;
+      if (drift && body.settings === watchedBy(drift) && model === body.model) {
         const watched = new Watched(body.route, body.backend, body.model, drift);
-        watched.restore(body, revision);
-        this.#watched.set(key, watched);
-        this.#retraining.goOn(watched);
-      } else this.#gone.set(key, revision);
+        try {
+          watched.restore(body, revision);
+          this.#watched.set(key, watched);
+          this.#retraining.goOn(watched);
+          continue;
+        } catch (error) {
+          // Such as what another release of Armature has stored.
+          this.#options.log.warn({ err: error, drift: key }, 'what is stored of drift is not understood');
+        }
+      }
+      this.#gone.set(key, revision);
+      this.#storeSoon(STORE_MS);
+      const reason = model === body.model ? 'settings-changed' : 'model-changed';
+      if (drift && model !== undefined) this.#tellRenewed(body, reason, 'armature', incidentIn(body.monitor));
     }
     this.#found.clear();
     for (const watched of [...this.#watched.values()]) {
@@ -231,17 +238,28 @@ export class DriftService {
     return all.length;
   }
 
-  #renew({ route, backend, monitor, revision }: Watched, reason: string, actor: string): void {
-    const { drift } = this.#settings!.routes[route]!;
+  /** `incident`: the event of the one that ends so. */
+  #tellRenewed(
+    { route, backend }: Pick<Watched, 'route' | 'backend'>,
+    reason: string,
+    actor: string,
+    incident: string | undefined,
+  ): void {
     const { model } = this.#settings!.backends[backend]!;
-    const { incident } = monitor;
     this.#options.ledger.append({
       type: 'drift-reference-renewed',
       subject: `drift:${route}|${backend}`,
       actor,
-      causes: incident ? [incident.event] : [],
+      causes: incident === undefined ? [] : [incident],
       data: { route, backend, model, for: reason },
     });
+  }
+
+  #renew(watched: Watched, reason: string, actor: string): void {
+    const { route, backend, monitor, revision } = watched;
+    this.#tellRenewed(watched, reason, actor, monitor.incident?.event);
+    const { drift } = this.#settings!.routes[route]!;
+    const { model } = this.#settings!.backends[backend]!;
     const anew = new Watched(route, backend, model, drift!);
     anew.revision = revision;
     this.#watched.set(anew.key, anew);
@@ -262,6 +280,7 @@ export class DriftService {
 
   /** What has an incident, and what has none. */
   get open(): { route: string; backend: string; incident: boolean }[] {
+    this.#swap();
     return [...this.#watched.values()].map(({ route, backend, monitor }) => ({
       route,
       backend,

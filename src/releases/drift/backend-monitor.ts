@@ -33,6 +33,11 @@ interface State {
   incidents: unknown;
 }
 
+/** The event of the incident that is open in the stored state of a monitor, whatever its settings were. */
+export function incidentIn(state: unknown): string | undefined {
+  return (state as { incidents?: { open?: Incident } } | undefined)?.incidents?.open?.event;
+}
+
 /** Watches what one backend answers on one route: every feature, and at most one incident. JSON state, no I/O. */
 export class BackendMonitor {
   readonly #features: Map<string, FeatureMonitor>;

@@ -24,7 +24,7 @@ export class CycleSample {
     this.#size = size;
   }
 
-  /** Takes a value; gives those of the cycle before where that has ended; the first one is not whole, and is given up.. */
+  /** Takes a value; gives those of the cycle before where that has ended; the first one is not whole, and is given up. */
   take(value: Value, wallMs: number, random: Random): Value[] | undefined {
     const cycle = Math.floor(wallMs / this.#cycleMs);
     let ended: Value[] | undefined;
