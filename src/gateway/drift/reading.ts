@@ -1,5 +1,5 @@
 import type { Observation } from '../../links/messages.ts';
-import { readInferCall, readInferOutputs, type Tensor, toJson } from '../../protocols/oip/tensors.ts';
+import { readInferCall, readInferOutputs, type Tensor, valuesOf } from '../../protocols/oip/tensors.ts';
 import { AnswerAssembly } from '../../protocols/openai/answer-assembly.ts';
 import { EventSplitter } from '../../protocols/openai/event-splitter.ts';
 import { eventData } from '../../protocols/openai/events.ts';
@@ -93,17 +93,16 @@ function readTensors(
 
 /** The first row of the tensor, where it is one of probabilities. */
 function chancesOf(tensor: Tensor | undefined): number[] | undefined {
-  const values = tensor && toJson(tensor);
   const classes = tensor?.shape.at(-1) ?? 0;
-  if (!values || classes === 0 || classes > CLASSES_MAX) return undefined;
-  const row = values.slice(0, classes);
+  if (!tensor || classes === 0 || classes > CLASSES_MAX) return undefined;
+  const row = valuesOf(tensor, classes);
   const areChances = row.every((each) => typeof each === 'number' && each >= 0 && each <= 1.0001);
   return areChances ? (row as number[]) : undefined;
 }
 
 function firstElement(tensor: Tensor | undefined): number | string | null {
   if (!tensor) return null;
-  const [value] = toJson(tensor) ?? [];
+  const [value] = valuesOf(tensor, 1);
   if (typeof value === 'boolean') return Number(value);
   if (typeof value === 'string') return value.slice(0, CATEGORY_MAX);
   return typeof value === 'number' ? value : null;

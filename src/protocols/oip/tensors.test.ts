@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type InferCall, readInferCall, type Tensor, writeInferAnswer } from './tensors.ts';
+import { type InferCall, readInferCall, type Tensor, toJson, valuesOf, writeInferAnswer } from './tensors.ts';
 
 const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 
@@ -123,6 +123,27 @@ describe('an inference answer', () => {
       model_version: '1',
       outputs: [{ name: 'x', datatype, shape: [2], data }],
     });
+  });
+
+  it.each(values)('gives the first values of %s alone', (datatype, data) => {
+    const { inputs } = read({ inputs: [{ name: 'x', datatype, shape: [2], data }] });
+    expect(valuesOf(inputs[0]!, 1)).toEqual(data.slice(0, 1));
+    expect(valuesOf(inputs[0]!)).toEqual(data);
+  });
+
+  it('has values in half precision too, though no JSON of them', () => {
+    const tensor = (datatype: Tensor['datatype'], bits: number[]): Tensor => ({
+      name: 'y',
+      datatype,
+      shape: [bits.length],
+      data: Buffer.from(Uint16Array.from(bits).buffer),
+    });
+    const [half, brain] = [tensor('FP16', [0x3c00, 0xc100]), tensor('BF16', [0x3f80, 0xc020])];
+    expect([valuesOf(half), valuesOf(brain)]).toEqual([
+      [1, -2.5],
+      [1, -2.5],
+    ]);
+    expect([toJson(half), toJson(brain)]).toEqual([undefined, undefined]);
   });
 
   it('puts raw tensors behind the JSON', () => {

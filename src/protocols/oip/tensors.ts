@@ -270,11 +270,15 @@ function bounds(datatype: Datatype): [number, number] {
 }
 
 /** Undefined for datatypes that have no sound form in JSON. */
-export function toJson({ datatype, data }: Tensor): unknown[] | undefined {
-  if (datatype === 'FP16' || datatype === 'BF16') return undefined;
+export function toJson(tensor: Tensor): unknown[] | undefined {
+  return tensor.datatype === 'FP16' || tensor.datatype === 'BF16' ? undefined : valuesOf(tensor);
+}
+
+/** The first values of a tensor of any datatype: numbers, texts or truth values. */
+export function valuesOf({ datatype, data }: Tensor, valuesMax = Number.POSITIVE_INFINITY): unknown[] {
   const values: unknown[] = [];
   if (datatype === 'BYTES') {
-    for (let at = 0; at < data.length; ) {
+    for (let at = 0; at < data.length && values.length < valuesMax; ) {
       const end = at + 4 + data.readUInt32LE(at);
       values.push(data.toString('utf8', at + 4, end));
       at = end;
@@ -282,15 +286,32 @@ export function toJson({ datatype, data }: Tensor): unknown[] | undefined {
     return values;
   }
   const size = ELEMENT_BYTES[datatype];
-  for (let at = 0; at < data.length; at += size) values.push(readElement(datatype, data, at, size));
+  for (let at = 0; at < data.length && values.length < valuesMax; at += size)
+    values.push(readElement(datatype, data, at, size));
   return values;
 }
 
 function readElement(datatype: Datatype, data: Buffer, at: number, size: number): unknown {
   if (datatype === 'BOOL') return data[at] !== 0;
   if (datatype === 'FP32') return data.readFloatLE(at);
+  if (datatype === 'FP16') return float16(data.readUInt16LE(at));
+  if (datatype === 'BF16') return bfloat16(data.readUInt16LE(at));
   if (datatype === 'FP64') return data.readDoubleLE(at);
   if (datatype === 'INT64') return Number(data.readBigInt64LE(at));
   if (datatype === 'UINT64') return Number(data.readBigUInt64LE(at));
   return datatype.startsWith('U') ? data.readUIntLE(at, size) : data.readIntLE(at, size);
+}
+
+const WORD = new DataView(new ArrayBuffer(4));
+
+/** The upper half of a 32-bit float. */
+function bfloat16(bits: number): number {
+  WORD.setUint16(0, bits);
+  WORD.setUint16(2, 0);
+  return WORD.getFloat32(0);
+}
+
+function float16(bits: number): number {
+  WORD.setUint16(0, bits);
+  return WORD.getFloat16(0);
 }

@@ -1,4 +1,4 @@
-import { ELEMENT_BYTES, elementsOf, type Tensor, toJson } from '../../../protocols/oip/tensors.ts';
+import { elementsOf, valuesOf } from '../../../protocols/oip/tensors.ts';
 import type { Difference, ReadAnswer, ReadPair } from './contracts.ts';
 
 export interface Tolerance {
@@ -104,27 +104,4 @@ function tablesOf(answer: ReadAnswer): Table[] {
     width: elementsOf(tensor.shape) === 0 ? 0 : (tensor.shape.at(-1) ?? 1),
     values: valuesOf(tensor),
   }));
-}
-
-function valuesOf(tensor: Tensor): readonly unknown[] {
-  const { datatype, data } = tensor;
-  if (datatype !== 'FP16' && datatype !== 'BF16') return toJson(tensor)!;
-  const read = datatype === 'BF16' ? bfloat16 : float16;
-  return Array.from({ length: data.length / ELEMENT_BYTES[datatype] }, (_, at) =>
-    read(data.readUInt16LE(at * 2)),
-  );
-}
-
-const WORD = new DataView(new ArrayBuffer(4));
-
-/** The upper half of a 32-bit float. */
-function bfloat16(bits: number): number {
-  WORD.setUint16(0, bits);
-  WORD.setUint16(2, 0);
-  return WORD.getFloat32(0);
-}
-
-function float16(bits: number): number {
-  WORD.setUint16(0, bits);
-  return WORD.getFloat16(0);
 }
