@@ -6,7 +6,7 @@ export type DecisionView = z.infer<typeof schemas.decisionSchema>;
 
 /** What stands behind the part of the management API that is about decisions about stacks. Each may throw an ApiFault. */
 export interface DecisionsSurface {
-  /** Oldest first. */
+  /** Oldest first, without what their files hold. */
   decisions(asked: z.infer<typeof schemas.pageQuery>): Promise<{ data: DecisionView[]; next: string | null }>;
   decision(id: string): Promise<DecisionView>;
   decide(asked: z.infer<typeof schemas.decisionRequest>, actor: string): Promise<DecisionView>;
@@ -20,7 +20,10 @@ export function addDecisions(app: App, surface: DecisionsSurface): void {
       path: '/api/v1/decisions',
       summary: 'Decisions about stacks.',
       request: { query: schemas.pageQuery },
-      responses: { 200: json(pageOf(schemas.decisionSchema), 'One page, oldest first.'), ...errors },
+      responses: {
+        200: json(pageOf(schemas.decisionSchema), 'One page, oldest first, without what their files hold.'),
+        ...errors,
+      },
     }),
     async (c) => c.json(await surface.decisions(c.req.valid('query')), 200),
   );

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { DecisionView } from '../api/contracts.ts';
 import { type ActionGroup, askedWrongly, defineAction } from './command.ts';
@@ -41,7 +41,11 @@ const add = defineAction({
     const missing = Object.entries(needed).flatMap(([name, value]) => (value ? [] : [`--${name}`]));
     if (options.for.length === 0) missing.push('--for');
     if (missing.length > 0) throw askedWrongly(`${missing.join(', ')} must be said too`);
-    const body = { ...needed, for: options.for, evidence: options.evidence.map(evidenceIn) };
+    const body = {
+      ...needed,
+      for: options.for,
+      evidence: await Promise.all(options.evidence.map(evidenceIn)),
+    };
     const running = await findRunning(common);
     const decision = await running.call<DecisionView>('/api/v1/decisions', { method: 'POST', body });
     if (common.json) output.json(decision);
@@ -103,20 +107,30 @@ const show = defineAction({
 export const command: ActionGroup = { actions: { add, ls, show }, defaultAction: 'ls' };
 
 /** An id of the ledger, an address, or a file that is here. */
-function evidenceIn(text: string): Evidence {
+async function evidenceIn(text: string): Promise<Evidence> {
   if (/^https?:\/\//.test(text)) return { kind: 'url', url: text };
-  if (existsSync(text)) return fileIn(text);
+  if (existsSync(text)) {
+    try {
+      return await fileIn(text);
+    } catch (error) {
+      throw askedWrongly(`--evidence ${text} cannot be read: ${(error as Error).message}`);
+    }
+  }
   if (/^[a-z]+_[0-9a-z]+$/.test(text)) return { kind: 'id', id: text };
   throw askedWrongly(`--evidence ${text} is no id, no address, and no file that is here`);
 }
 
-function fileIn(path: string): Evidence {
-  const bytes = readFileSync(path);
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
-  const told = { kind: 'file' as const, name: basename(path), sha256, bytes: bytes.length };
-  if (bytes.length > CONTENT_BYTES_MAX) return told;
+async function fileIn(path: string): Promise<Evidence> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const piece of createReadStream(path) as AsyncIterable<Buffer>) {
+    hash.update(piece);
+    bytes += piece.length;
+  }
+  const told = { kind: 'file' as const, name: basename(path), sha256: hash.digest('hex'), bytes };
+  if (bytes > CONTENT_BYTES_MAX) return told;
   try {
-    return { ...told, content: JSON.parse(bytes.toString('utf8')) as unknown };
+    return { ...told, content: JSON.parse(readFileSync(path, 'utf8')) as unknown };
   } catch {
     return told; // no JSON: its hash stands for it
   }

@@ -355,7 +355,13 @@ test('decisions are linked to versions and found by why', async () => {
   expect(await why('chat')).toContain('stack-decided');
   await control.change('PUT', '/api/v1/config', { backends: { far: { version: 'm@1' } } });
   expect(await why('backend:far')).toEqual(expect.arrayContaining(['version-added', 'stack-decided']));
-  expect((await run(control, 'decide', 'ls', '--json')).last.decisions).toHaveLength(2);
+  const { decisions } = (await run(control, 'decide', 'ls', '--json')).last;
+  expect(decisions).toHaveLength(2);
+  // What files hold is large: it is shown of one decision, and not in lists.
+  const [listed] = decisions[0].evidence;
+  expect(listed).toMatchObject({ kind: 'file', sha256: expect.any(String) });
+  expect(listed).not.toHaveProperty('content');
+  expect((await run(control, 'decide', 'show', id, '--json')).last).toEqual(first.last);
   expect((await run(control, 'decide', 'show', id)).text).toContain('It answers in half the time.');
   expect((await control.events('stack-decided'))[0]).toMatchObject({ id: event, subject: `decision:${id}` });
   const lost = await run(
@@ -377,5 +383,11 @@ test('decisions are linked to versions and found by why', async () => {
       'b',
     ],
   );
+  const unread = await run(
+    control,
+    ...['decide', 'add', '--engine', 'x', '--hardware', 'y', '--version', 'z', '--for', 'far'],
+    ...['--why', 'w', '--by', 'b', '--evidence', files.folder],
+  );
+  expect([unread.code, unread.notes]).toEqual([2, expect.stringContaining('cannot be read')]);
   expect(lost.notes).toContain("There is no route, backend or model 'nobody'");
 });

@@ -43,6 +43,8 @@ export interface Decision {
 export type NewDecision = Omit<Decision, 'id' | 'actor' | 'at' | 'event'>;
 
 const DECISION_KIND = 'decision';
+/** What the files of a decision hold, by their places among its evidence: large, and so no part of what is listed. */
+const CONTENTS_KIND = 'decision-contents';
 
 export interface DecisionsOptions {
   documents: Documents;
@@ -82,15 +84,28 @@ export class Decisions {
       },
     });
     const decision: Decision = { ...decided, id, actor, at: event.at, event: event.id };
-    await documents.change([{ kind: DECISION_KIND, id, body: decision, on: 0 }], [event]);
+    const body = { ...decision, evidence: decided.evidence.map(withoutContent) };
+    const contents = contentsOf(decided.evidence);
+    const changes = [{ kind: DECISION_KIND, id, body, on: 0 }];
+    await documents.change(
+      contents ? [...changes, { kind: CONTENTS_KIND, id, body: contents, on: 0 }] : changes,
+      [event],
+    );
     return decision;
   }
 
   async get(id: string): Promise<Decision | undefined> {
-    return (await this.#options.documents.get(DECISION_KIND, id))?.body as Decision | undefined;
+    const { documents } = this.#options;
+    const decision = (await documents.get(DECISION_KIND, id))?.body as Decision | undefined;
+    const contents = decision && ((await documents.get(CONTENTS_KIND, id))?.body as Contents | undefined);
+    if (!decision || !contents) return decision;
+    const evidence = decision.evidence.map((each, at) =>
+      each.kind === 'file' && at in contents ? { ...each, content: contents[at] } : each,
+    );
+    return { ...decision, evidence };
   }
 
-  /** Oldest first: ids sort by time. Only those that follow `after`. */
+  /** Oldest first: ids sort by time. Only those that follow `after`; without what their files hold. */
   async list(limit: number, after?: string): Promise<Decision[]> {
     const documents = await this.#options.documents.list(DECISION_KIND, limit, after);
     return documents.map(({ body }) => body as Decision);
@@ -114,6 +129,21 @@ function isAbout(decision: Decision, subjects: readonly string[]): boolean {
   return subjects.some(
     (subject) => decision.for.includes(subject) || subject === `version:${decision.version}`,
   );
+}
+
+type Contents = Record<number, unknown>;
+
+function contentsOf(evidence: readonly DecisionEvidence[]): Contents | undefined {
+  const entries = evidence.flatMap((each, at) =>
+    each.kind === 'file' && each.content !== undefined ? [[at, each.content] as const] : [],
+  );
+  return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+}
+
+function withoutContent(evidence: DecisionEvidence): DecisionEvidence {
+  if (evidence.kind !== 'file') return evidence;
+  const { content: _, ...rest } = evidence;
+  return rest;
 }
 
 function told(evidence: DecisionEvidence): string {
