@@ -1,6 +1,7 @@
 import { formatDuration } from '../kernel/units.ts';
 import { type Findings, protocolsOf } from './checks.ts';
 import { checkCompare } from './compare-checks.ts';
+import type { Path } from './places.ts';
 import type { ReleaseSettings, Settings } from './schema/index.ts';
 import { checkStress } from './stress-checks.ts';
 
@@ -9,10 +10,7 @@ export function checkReleases({ routes, backends }: Settings, findings: Findings
   for (const [name, { release, targets }] of Object.entries(routes)) {
     if (!release) continue;
     const path = ['routes', name, 'release'];
-    for (const { key, message, hint } of contradictionsOf(release))
-      findings.fault('contradiction', [...path, ...key], message, hint === undefined ? {} : { hint });
-    if (release.compare) checkCompare(release.compare, [...path, 'compare'], findings);
-    if (release.stress) checkStress(release.stress, [...path, 'stress'], findings);
+    checkRelease(release, path, findings);
     const speaks = protocolsOf(backends[release.baseline ?? '']);
     const spoken = targets.flatMap(({ backend }) => protocolsOf(backends[backend]));
     if (speaks.length > 0 && spoken.length > 0 && !speaks.some((protocol) => spoken.includes(protocol))) {
@@ -22,15 +20,22 @@ export function checkReleases({ routes, backends }: Settings, findings: Findings
   }
 }
 
-export interface Contradiction {
+/** What cannot hold together in the settings of a release, whoever gives them: a file, or the start of one. */
+export function checkRelease(release: ReleaseSettings, path: Path, findings: Findings): void {
+  for (const { key, message, hint } of contradictionsOf(release))
+    findings.fault('contradiction', [...path, ...key], message, hint === undefined ? {} : { hint });
+  if (release.compare) checkCompare(release.compare, [...path, 'compare'], findings);
+  if (release.stress) checkStress(release.stress, [...path, 'stress'], findings);
+}
+
+interface Contradiction {
   /** Below the settings of a release. */
   key: string[];
   message: string;
   hint?: string;
 }
 
-/** What cannot hold together in the settings of a release, whoever gives them: a file, or the start of one. */
-export function contradictionsOf(release: ReleaseSettings): Contradiction[] {
+function contradictionsOf(release: ReleaseSettings): Contradiction[] {
   const { plan, step, deadline, metrics, shadow, compare } = release;
   const found: Contradiction[] = [];
   if (plan !== 'auto') {

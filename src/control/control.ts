@@ -55,7 +55,7 @@ export interface ControlOptions {
   /** Absent where nobody keeps sessions. */
   sessions?: Pick<KeptSessions, 'keep'>;
   /** Absent where nothing is released. */
-  releases?: Pick<ReleaseService, 'arms' | 'held' | 'settled'>;
+  releases?: Pick<ReleaseService, 'arms' | 'held' | 'needs' | 'settled'>;
   guard?: Guard;
 }
 
@@ -143,6 +143,7 @@ export class Control {
       settings: () => this.effective.settings,
       snapshot: () => this.snapshots.current,
       serves: (backend) => this.hosts.addresses(backend).length > 0,
+      needed: (backend) => options.releases?.needs(backend) ?? false,
       changed: (cause) => this.#idleChanged([cause]),
     });
     const file = join(options.place.data, 'run', 'counts.json');

@@ -22,6 +22,7 @@ let serves: boolean;
 let number: number;
 let changes: string[];
 let idleStop: string | undefined;
+let needed: boolean;
 
 beforeEach(() => {
   time = new VirtualTime();
@@ -34,6 +35,7 @@ beforeEach(() => {
   number = 1;
   changes = [];
   idleStop = '60s';
+  needed = false;
 });
 
 const settings = () =>
@@ -69,6 +71,7 @@ function idleHosts(remembered: string[] = []): IdleHosts {
       endpoints: { near: idle.has('near') || !serves ? [] : ['http://near/v1'] },
     }),
     serves: () => serves,
+    needed: () => needed,
     changed: (cause) => {
       changes.push(cause);
       number++;
@@ -123,6 +126,16 @@ test('a use counts on whichever worker it was, and so does a request that goes o
   workers[0]!.inflight = 0;
   workers[0]!.usedAt = time.mono();
   await time.advance(2 * STOP_MS);
+  expect(idle.withheld).toEqual(['near']);
+});
+
+test('one that is needed runs on though nobody asks for it, until it is not needed any more', async () => {
+  needed = true;
+  const idle = idleHosts();
+  await time.advance(10 * STOP_MS);
+  expect(idle.withheld).toEqual([]);
+  needed = false;
+  await time.advance(STOP_MS);
   expect(idle.withheld).toEqual(['near']);
 });
 

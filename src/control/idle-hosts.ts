@@ -20,6 +20,8 @@ export interface IdleHostsOptions {
   snapshot: () => Snapshot;
   /** Whether the host serves now. */
   serves: (backend: string) => boolean;
+  /** Whether it runs on though nobody asks for it, as a release may need it at any moment. */
+  needed: (backend: string) => boolean;
   /** The hosts that are idle have changed: workers are to be told, and the supervisor where it is to start or to stop one. */
   changed: (cause: string) => void;
 }
@@ -177,6 +179,7 @@ export class IdleHosts {
       ...states.flatMap(({ hosts }) => hosts.filter((it) => it.backend === backend).map(idleMsOf)),
     );
     if (idleMs < idleStop) this.#arm(backend, idleMs);
+    else if (this.#options.needed(backend)) this.#arm(backend, 0);
     else this.#stop(backend, idleMs, idleStop);
   }
 

@@ -1,3 +1,4 @@
+import type { StressSettings } from '../config/schema/index.ts';
 import type { Evidence } from '../events/contracts.ts';
 
 export type { Arm, ArmEvidence, Evidence, EvidencePair } from '../events/contracts.ts';
@@ -41,6 +42,8 @@ export interface GateAsked {
   route: string;
   /** The canary. */
   backend: string;
+  /** The load that it has to stand, where the release has any. */
+  stress?: StressSettings;
 }
 
 /** What a canary has to pass before a caller may meet it, such as a load test, or a certificate of parity. */

@@ -105,6 +105,9 @@ describe('is refused', () => {
     ['a deadline that cannot hold the steps', { deadline: '1m' }, 'deadline'],
     ['a baseline that there is not', { baseline: 'none' }, 'none'],
     ['the canary as its own baseline', { baseline: 'next' }, 'itself'],
+    ['answers compared by a route that there is not', { compare: { by: 'judge', route: 'none' } }, 'none'],
+    ['a judge without a route', { compare: { by: 'judge' } }, 'none is named'],
+    ['a load of no size', { stress: { duration: '1m' } }, 'how much load'],
   ])('%s', async (_what, asked, says) => {
     expect(await refusal(asked)).toContain(says);
     expect(await world.releaseEvents()).toEqual([]);
@@ -135,6 +138,7 @@ test('an abort with nothing in progress changes nothing, and says so (trap 7)', 
   const after = world.snapshot.number;
   const again = await world.surface.abortRelease(id, 'operator');
   expect(again).toMatchObject({ done: false, release: { id, state: 'rolled-back' } });
+  await expect(world.surface.abortRelease('chatt', 'operator')).rejects.toThrow("release 'chatt'");
   expect(world.snapshot.number).toBe(after);
   expect(after).toBeGreaterThan(before);
 });
@@ -293,6 +297,14 @@ test('each phase has an end: what nobody says anything of is rolled back (traps 
 });
 
 describe('capacity comes before weight (traps 9, 19)', () => {
+  test('hosts of what it goes to and of what it goes back to run on while it is under way', async () => {
+    const needed = () => Object.keys(FILE.backends).filter((backend) => world.releases.needs(backend));
+    await world.begin('simulated', { baseline: 'next' });
+    expect(needed()).toEqual(['old', 'older', 'next', 'simulated']);
+    await world.within(world.surface.abortRelease('chat', 'operator'));
+    expect(needed()).toEqual([]);
+  });
+
   test('a canary whose host does not serve yet gets no share, and an abort does not wait for it', async () => {
     const { id } = await world.begin('simulated');
     await world.command(id, { do: 'share', share: 0.5 });
@@ -354,33 +366,4 @@ test('a machine that fails ends its release, and control goes on', async () => {
   await world.time.advance(3000);
   expect(world.targets()).toEqual(CAPTURED);
   expect(await world.surface.release(second)).toMatchObject({ last: { code: 'release-not-judged' } });
-});
-
-describe('a gate', () => {
-  test('is asked before callers meet the canary, again where it cannot say, and ends the release where it fails', async () => {
-    using gated = new ReleaseWorld({
-      gates: [
-        {
-          name: 'parity',
-          applies: ({ backend }) => backend === 'next',
-          pass: async () => {
-            asked++;
-            if (asked === 1) throw new Error('not now');
-            return { passed: false, reason: { code: 'x', figures: {} }, event: 'ev_certificate' };
-          },
-        },
-      ],
-    });
-    let asked = 0;
-    await gated.start();
-    const { id } = await gated.begin();
-    expect(await gated.surface.release(id)).toMatchObject({ gates: { parity: 'open' } });
-    await gated.time.advance(31_000);
-    expect(await gated.surface.release(id)).toMatchObject({
-      state: 'rolled-back',
-      last: { code: 'release-gate-failed' },
-    });
-    const [decided] = await gated.events('release-decided');
-    expect(decided?.causes).toContain('ev_certificate');
-  });
 });

@@ -1,6 +1,6 @@
 import type { LoadedConfig } from '../../config/load.ts';
 import type { Redirect, Target } from '../../config/redirect.ts';
-import type { Settings } from '../../config/schema/index.ts';
+import type { Settings, StressSettings } from '../../config/schema/index.ts';
 import type { Snapshot } from '../../links/messages.ts';
 import type { ReleasePlan, ReleaseReport } from '../../releases/canary/contracts.ts';
 import type { CanaryMachine, CanaryState } from '../../releases/canary/machine.ts';
@@ -47,6 +47,8 @@ export interface ReleaseDocument {
   plan: ReleasePlan;
   /** How many of a hundred requests are copied, and how answers are compared, while that is its phase. */
   shadow?: ReleaseArms['shadow'];
+  /** The load that it has to stand first. */
+  stress?: StressSettings;
   /** The route's targets as they were when it began: what a rollback restores. */
   captured: Target[];
   /** What the files said of them then, as it is written. */

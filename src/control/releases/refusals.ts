@@ -1,5 +1,6 @@
 import { ApiFault } from '../../api/contracts.ts';
-import { contradictionsOf } from '../../config/release-checks.ts';
+import { Findings } from '../../config/checks.ts';
+import { checkRelease } from '../../config/release-checks.ts';
 import type { BackendSettings, ReleaseSettings, Settings } from '../../config/schema/index.ts';
 import { OIP_ENGINES } from '../../config/schema/index.ts';
 import { stableTargets } from './slices.ts';
@@ -38,11 +39,13 @@ export function refuseImpossible({ route: name, to, settings: release }: Wish, s
     throw conflict(message);
   }
   refuseBaseline(to, release, settings, answered);
-  const [contradiction] = contradictionsOf(release);
-  if (contradiction) {
-    const { message, hint } = contradiction;
+  const judge = release.compare?.route;
+  if (judge !== undefined && !settings.routes[judge])
+    throw new ApiFault(404, 'not_found', `There is no route '${judge}' to compare answers by.`);
+  const findings = new Findings({}, new Set());
+  checkRelease(release, [], findings);
+  for (const { message, hint } of findings.faults)
     throw new ApiFault(400, 'invalid_request', `${message}${hint === undefined ? '' : `: ${hint}`}.`);
-  }
 }
 
 function refuseBaseline(

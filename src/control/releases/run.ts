@@ -14,7 +14,7 @@ import type { Intent, ReleaseControl } from './contracts.ts';
 import { askGates } from './gates.ts';
 import type { Judge } from './judge.ts';
 import type { KeptRelease, ReleaseChange } from './kept.ts';
-import { dividedTargets } from './slices.ts';
+import { dividedTargets, neededBackends } from './slices.ts';
 import { Telling } from './telling.ts';
 
 export interface RunOptions {
@@ -109,9 +109,11 @@ export class ReleaseRun {
   /** Begins, or goes on where it was. */
   begin(control: ReleaseControl): void {
     this.#control = control;
+    for (const backend of neededBackends(this.kept.body))
+      control.idle.wake(backend, this.kept.body.newest, this.id);
     const { gates, timers, log } = this.#options;
-    const { route, to, plan } = this.kept.body;
-    const asked = { release: this.id, route, backend: to };
+    const { route, to, plan, stress } = this.kept.body;
+    const asked = { release: this.id, route, backend: to, ...(stress && { stress }) };
     const open = gates.filter(({ name }) => plan.gates.includes(name) && this.report.gates[name] === 'open');
     void askGates(open, asked, { timers, log, signal: this.#ending.signal }, (name, verdict) => {
       this.#options.judge.gate(name, verdict);

@@ -22,6 +22,7 @@ import { KeptRelease } from './kept.ts';
 import { planOf } from './plans.ts';
 import { conflict, refuseImpossible } from './refusals.ts';
 import { ReleaseRun } from './run.ts';
+import { neededBackends } from './slices.ts';
 
 export interface ReleaseServiceOptions {
   ledger: LedgerService;
@@ -102,6 +103,11 @@ export class ReleaseService {
     return [...this.#runs.values()];
   }
 
+  /** Whether a release under way may need the backend at any moment. */
+  needs(backend: string): boolean {
+    return this.running.some((run) => neededBackends(run.kept.body).includes(backend));
+  }
+
   /** A snapshot was published. */
   settled(): void {
     for (const run of this.running) run.settled();
@@ -146,6 +152,10 @@ export class ReleaseService {
     return this.#runs.get(idOrRoute) ?? this.#onRoute(idOrRoute);
   }
 
+  isRoute(name: string): boolean {
+    return Object.hasOwn(this.#control!.effective.settings.routes, name);
+  }
+
   #onRoute(route: string): ReleaseRun | undefined {
     return this.running.find(({ kept }) => kept.body.route === route);
   }
@@ -160,7 +170,8 @@ export class ReleaseService {
     const { effective, snapshots } = this.#control!;
     const nowMs = clock.wall();
     const id = this.#makeId(nowMs);
-    const asked = { release: id, route, backend: to };
+    const stress = release.stress && { stress: release.stress };
+    const asked = { release: id, route, backend: to, ...stress };
     const plan = planOf(
       asked,
       release,
@@ -198,6 +209,7 @@ export class ReleaseService {
       started: event.id,
       plan,
       ...(plan.shadow && { shadow: { percent: plan.shadow.percent, ...compare } }),
+      ...stress,
       captured,
       written,
       position: await ledger.store.ledger.head(),

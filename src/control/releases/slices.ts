@@ -1,4 +1,5 @@
 import type { Target } from '../../config/redirect.ts';
+import type { ReleaseDocument } from './contracts.ts';
 
 /** Weights are told to a millionth of a percent. */
 const rounded = (percent: number): number => Number(percent.toFixed(6));
@@ -6,6 +7,11 @@ const rounded = (percent: number): number => Number(percent.toFixed(6));
 /** What answers beside the canary: the targets that had traffic when the release began. */
 export function stableTargets(captured: readonly Target[], canary: string): Target[] {
   return captured.filter(({ backend, weight }) => backend !== canary && weight > 0);
+}
+
+/** What a release may need at any moment: where it goes, what it is compared with, and its way back. */
+export function neededBackends({ to, baseline, captured }: Readonly<ReleaseDocument>): string[] {
+  return [to, baseline ?? [], ...stableTargets(captured, to).map(({ backend }) => backend)].flat();
 }
 
 /**

@@ -28,7 +28,7 @@ export interface StressGateOptions {
 }
 
 /**
- * What is released proves itself under load before a caller meets it: by `routes.NAME.release.stress`, within its caps, at the
+ * What is released proves itself under load before a caller meets it: by the `stress` of its release, within its caps, at the
  * address of its engine, in a process of its own. It is never done to what answers callers.
  */
 export class StressGate implements Gate {
@@ -39,13 +39,13 @@ export class StressGate implements Gate {
     this.#options = options;
   }
 
-  applies({ route }: GateAsked): boolean {
-    return this.#stressOf(route) !== undefined;
+  applies({ stress }: GateAsked): boolean {
+    return stress !== undefined;
   }
 
   async pass(asked: GateAsked, signal: AbortSignal): Promise<GateVerdict> {
-    const stress = this.#stressOf(asked.route);
-    if (!stress) throw new Error(`routes.${asked.route}.release.stress is gone`);
+    const { stress } = asked;
+    if (!stress) throw new Error(`${asked.release} says nothing of a load`);
     const endpoints = await this.#options.endpoints(asked.backend, asked, signal);
     signal.throwIfAborted();
     const settings = this.#options.settings();
@@ -77,10 +77,6 @@ export class StressGate implements Gate {
       data: { route, backend, ...reason.figures, ...(passed ? {} : { for: reason.code }) },
     });
     return { passed, reason, event: event.id };
-  }
-
-  #stressOf(route: string): StressSettings | undefined {
-    return this.#options.settings().routes[route]?.release?.stress;
   }
 }
 

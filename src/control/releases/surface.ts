@@ -25,6 +25,12 @@ export function releasesSurface(service: ReleaseService, ledger: LedgerService):
     const body = found?.body as ReleaseDocument | undefined;
     return body?.ended && viewOfEnded(id, body);
   };
+  /** What was meant for another name must not look as if it was done. */
+  const nothing = async (id: string): Promise<ReleaseOutcome> => {
+    const release = await one(id);
+    if (release || service.isRoute(id)) return nothingOf(release, id);
+    throw new ApiFault(404, 'not_found', `There is neither a route nor a release '${id}'.`);
+  };
   return {
     async releases({ limit, after, route }) {
       const all = (await service.all()).filter(({ body }) => route === undefined || body.route === route);
@@ -57,7 +63,7 @@ export function releasesSurface(service: ReleaseService, ledger: LedgerService):
     },
     async promoteRelease(id, actor) {
       const run = service.find(id);
-      if (!run) return nothingOf(await one(id), id);
+      if (!run) return nothing(id);
       if (run.kept.body.overtaken) {
         const message = `The targets of '${run.kept.body.route}' were edited in the file since the release began: abort it, or take the edit back.`;
         throw new ApiFault(409, 'conflict', message);
@@ -72,7 +78,7 @@ export function releasesSurface(service: ReleaseService, ledger: LedgerService):
     },
     async abortRelease(id, actor) {
       const run = service.find(id);
-      if (!run || !(await run.abort(actor))) return nothingOf(await one(id), id);
+      if (!run || !(await run.abort(actor))) return nothing(id);
       const done = run.kept.body.ended !== undefined;
       return told(run, done, done ? 'Rolled back.' : 'It is decided, and not carried out yet.');
     },
