@@ -12,10 +12,8 @@ export interface RetirementsSurface {
     asked: z.infer<typeof schemas.retirementRequest>,
     actor: string,
   ): Promise<schemas.RetirementView>;
-  /** Newest first; undefined where `after` is none of them. */
-  retirements(
-    asked: z.infer<typeof pageQuery>,
-  ): { data: schemas.RetirementView[]; next: string | null } | undefined;
+  /** Newest first. */
+  retirements(asked: z.infer<typeof pageQuery>): { data: schemas.RetirementView[]; next: string | null };
   retirement(id: string): schemas.RetirementView;
   undoRetirement(id: string, actor: string): Promise<schemas.RetirementView>;
   finishRetirement(id: string, actor: string): Promise<schemas.RetirementView>;
@@ -81,10 +79,7 @@ function addReading(app: App, surface: RetirementsSurface): void {
         ...notFound,
       },
     }),
-    (c) => {
-      const found = surface.retirements(c.req.valid('query'));
-      return c.json(found ?? { data: [], next: null }, 200);
-    },
+    (c) => c.json(surface.retirements(c.req.valid('query')), 200),
   );
   app.openapi(
     createRoute({

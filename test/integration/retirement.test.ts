@@ -147,8 +147,19 @@ test('a version that nobody uses is archived by the last step; one that has an a
   );
   const { id } = await json<RetirementView>(armature, 'retire', 'm@2', '--yes', '--watch', '5s');
   await until(armature, id, 'proven');
+  // Somebody uses it after all: the last step is not begun, and begins once that is over.
+  expect((await armature.run('registry', 'alias', 'm', 'next', '2')).exitCode).toBe(0);
+  expect((await armature.run('retire', 'finish', id)).exitCode).toBe(1);
+  await eventually('who uses it is told', async () =>
+    (await shown(armature, id)).stuck?.startsWith('alias m@next uses it again'),
+  );
+  expect((await armature.run('registry', 'alias', 'm', 'next', '--remove')).exitCode).toBe(0);
+  await until(armature, id, 'proven');
   const { finished } = await json<RetirementView>(armature, 'retire', 'finish', id);
   expect(finished).toMatchObject({ keys: [], archived: true });
+  // One that is over does not stand in the way of the next.
+  expect((await armature.run('registry', 'restore', 'm@2')).exitCode).toBe(0);
+  expect((await json<RetirementPlanView>(armature, 'retire', 'm@2')).blockers).toEqual([]);
   expect((await armature.events('version-archived')).map(({ subject }) => subject)).toEqual(['version:m@2']);
   rmSync(folder, { recursive: true });
 });
@@ -162,9 +173,10 @@ describe('a route', () => {
         old: { targets: [{ backend: 'one' }], deadline: '2s' },
         chat: { targets: [{ backend: 'one' }] },
       },
-      tenants: { loner: { routes: ['old'] }, both: { routes: ['old', 'chat'] } },
+      tenants: { loner: { routes: ['old'] }, moved: { routes: ['old'] }, both: { routes: ['old', 'chat'] } },
     });
     const loner = await json<{ id: string; key: string }>(armature, 'keys', 'create', 'loner');
+    const moved = await json<{ id: string; key: string }>(armature, 'keys', 'create', 'moved');
     const both = await json<{ id: string; key: string }>(armature, 'keys', 'create', 'both');
     const call = (key: string, model = 'old') =>
       armature.chat({ model }, [['authorization', `Bearer ${key}`]]);
@@ -173,7 +185,10 @@ describe('a route', () => {
 
     const plan = await json<RetirementPlanView>(armature, 'retire', 'old');
     expect(plan.callers.map(({ tenant }) => tenant).sort()).toEqual(['both', 'loner']);
-    expect(plan.keys).toEqual([{ id: loner.id, tenant: 'loner' }]);
+    expect(plan.keys).toEqual([
+      { id: loner.id, tenant: 'loner' },
+      { id: moved.id, tenant: 'moved' },
+    ]);
 
     const { id } = await json<RetirementView>(armature, 'retire', 'old', '--yes', '--watch', '5s');
     await until(armature, id, 'watching');
@@ -185,9 +200,16 @@ describe('a route', () => {
     expect((await shown(armature, id)).lastCall).toMatchObject({ tenant: 'both' });
 
     await until(armature, id, 'proven');
+    const token = readFileSync(join(armature.data, 'run/admin.token'), 'utf8').trim();
+    const elsewhere = await armature.admin('/api/v1/config', {
+      method: 'PUT',
+      body: { tenants: { moved: { routes: ['old', 'chat'] } } },
+      headers: [['authorization', `Bearer ${token}`]],
+    });
+    expect(elsewhere.status).toBe(200);
     const finished = await json<RetirementView>(armature, 'retire', 'finish', id);
     expect(finished.finished).toMatchObject({ keys: [loner.id], archived: false });
     await eventually('its key is revoked', async () => (await call(loner.key, 'chat')).status === 401);
-    expect((await call(both.key, 'chat')).status).toBe(200);
+    for (const { key } of [both, moved]) expect((await call(key, 'chat')).status).toBe(200);
   });
 });

@@ -53,6 +53,6 @@ export async function exportRecords(
 
 function isAbout(event: LedgerEvent, subject: Subject): boolean {
   const { kind, name } = subject;
-  if (event.subject === `${kind}:${name}` || isCall(event, subject)) return true;
+  if (event.subject === `${kind}:${name}` || event.data[kind] === name || isCall(event, subject)) return true;
   return kind === 'backend' && event.subject.startsWith(`endpoint:${name}|`);
 }

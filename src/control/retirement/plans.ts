@@ -39,20 +39,26 @@ async function usersOf({ versionUsers }: Planning, name: string): Promise<string
 }
 
 function releasesWith({ releases }: Planning, { kind, name }: Subject): string[] {
+  if (kind === 'version') return [];
   return releases
     .filter(({ route, backends }) => (kind === 'route' ? route === name : backends.includes(name)))
-    .filter(() => kind !== 'version')
     .map(({ id, route }) => `the release ${id} of '${route}' is under way: abort it, or let it end`);
 }
 
 /** Live keys of tenants that may call this route and nothing else. Those of the file are the file's. */
 function keysOfNobodyElse({ settings, keys }: Planning, route: string): RetirementPlan['keys'] {
-  const alone = Object.entries(settings.tenants ?? {})
-    .filter(([, { routes }]) => routes?.length === 1 && routes[0] === route)
-    .map(([tenant]) => tenant);
   return keys
-    .filter(({ tenant, revokedAt }) => revokedAt === undefined && alone.includes(tenant))
+    .filter(({ tenant, revokedAt }) => {
+      const calls = settings.tenants?.[tenant]?.routes?.includes(route);
+      return revokedAt === undefined && calls && !callsElsewhere(settings, tenant, route);
+    })
     .map(({ id, tenant }) => ({ id, tenant }));
+}
+
+/** Whether a tenant may call anything beside the route. */
+export function callsElsewhere({ tenants }: Settings, tenant: string, route: string): boolean {
+  const found = tenants?.[tenant];
+  return found !== undefined && (found.routes?.some((each) => each !== route) ?? true);
 }
 
 function stepsOf({ kind }: Subject, routes: readonly string[], keys: number): string[] {

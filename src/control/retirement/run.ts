@@ -34,6 +34,8 @@ export interface RunOptions {
   timers: Timers;
   /** The data directory. */
   data: string;
+  /** Who uses a version, in words. */
+  usersOf: (version: string) => Promise<string[]>;
   /** The last step: keys and versions. Done again it does nothing more. */
   last: (body: Readonly<RetirementDocument>, actor: string) => Promise<{ keys: string[]; archived: boolean }>;
 }
@@ -64,6 +66,8 @@ export class RetirementRun {
 
   begin(control: RetirementControl): void {
     this.#control = control;
+    // Nobody has looked while control was away, and what workers have seen meanwhile is not in the ledger yet.
+    if (this.#body.state === 'watching') this.#body.quietSinceMs = this.#options.clock.wall();
     this.#goOn(1);
   }
 
@@ -84,7 +88,7 @@ export class RetirementRun {
           'conflict',
           `${this.id} has made its last step: it cannot be undone any more.`,
         );
-      const part = restored(subject, plan.drains, this.#control!.effective.settings);
+      const part = restored(this.#control!.effective.settings, subject, plan.drains);
       const changed = part && (await this.#control!.change(JSON.stringify(part), actor));
       await this.#keep({ state: 'undone' }, 'retirement-undone', actor, {}, changed ? [changed.event] : []);
       this.stuck = undefined;
@@ -146,10 +150,11 @@ export class RetirementRun {
 
   /** Nobody is sent there any more, and what runs there ends; then what is known of it is written out. */
   async #drain(): Promise<void> {
-    const { subject, plan, startedBy } = this.#body;
+    const { subject, startedBy } = this.#body;
     const { ledger, clock, data } = this.#options;
     const control = this.#control!;
-    const part = isDrained(control.effective.settings, subject) ? undefined : drained(subject, plan.drains);
+    const { settings } = control.effective;
+    const part = isDrained(settings, subject) ? undefined : drained(settings, subject);
     const changed = part && (await control.change(JSON.stringify(part), startedBy));
     const inflight = await this.#inflight();
     if (inflight === undefined || inflight > 0) {
@@ -189,10 +194,11 @@ export class RetirementRun {
     return { ...own, targets: plan.drains, references: plan.references };
   }
 
-  /** Requests at its endpoints; undefined where a worker does not go by the present snapshot, or does not say. */
+  /** Requests at its endpoints; undefined where no worker is there, or one does not say or go by the present snapshot. */
   async #inflight(): Promise<number | undefined> {
     const { gateways, snapshots } = this.#control!;
     const { subject } = this.#body;
+    if (gateways.peers.length === 0) return undefined;
     const states = (await Promise.all(
       gateways.peers.map((peer) => gateways.ask(peer, 'state', STATE_MS)),
     )) as (WorkerState | undefined)[];
@@ -216,13 +222,17 @@ export class RetirementRun {
     const calls = found.calls.filter((event) => cameAtMs(event) > drainedMs);
     const { settings } = this.#control!.effective;
     const isNamed = referencesTo(settings, subject).some(({ blocks }) => blocks);
-    const isOpen = isNamed || !isDrained(settings, subject);
+    const [user] = subject.kind === 'version' ? await this.#options.usersOf(subject.name) : [];
+    const isOpen = isNamed || user !== undefined || !isDrained(settings, subject);
     this.#body.position = found.position;
     if (calls.length > 0 || isOpen || (inflight ?? 0) > 0) {
       await this.#called(calls, now);
-      if (isOpen) this.stuck = 'requests are sent there again: undo it, or take that back';
+      if (isOpen)
+        this.stuck = `${user === undefined ? 'requests are sent there' : `${user} uses it`} again: undo it, or take that back`;
       return;
     }
+    if (state === 'proven' && inflight === undefined)
+      throw new ApiFault(409, 'conflict', 'Not every worker says what runs there: try it again.');
     const quietMs = now - (this.#body.quietSinceMs ?? now);
     if (state !== 'watching' || inflight === undefined || quietMs < this.#body.watchMs) return;
     const workers = this.#control!.gateways.peers.length;

@@ -10,10 +10,10 @@ import {
   type Subject,
 } from '../../releases/retirement/contracts.ts';
 import type { StoredDocument, StoredKey } from '../../store/contracts.ts';
-import { type Planning, planOf } from './plans.ts';
+import { callsElsewhere, type Planning, planOf } from './plans.ts';
 import { type RetirementControl, RetirementRun, type RunOptions } from './run.ts';
 
-export interface RetirementOptions extends Omit<RunOptions, 'last'> {
+export interface RetirementOptions extends Omit<RunOptions, 'last' | 'usersOf'> {
   random: Random;
   versions: {
     /** `MODEL@NUMBER` of what a text names. Rejects where it names nothing. */
@@ -100,8 +100,7 @@ export class RetirementService {
       sinceMs: clock.wall() - windowMs,
     });
     const running = this.all.find(
-      ({ body }) =>
-        body.subject.kind === subject.kind && body.subject.name === subject.name && body.state !== 'undone',
+      ({ body }) => body.subject.kind === subject.kind && body.subject.name === subject.name && !isOver(body),
     );
     if (running) plan.blockers.push(`the retirement ${running.id} is ${running.body.state}`);
     return plan;
@@ -183,15 +182,18 @@ export class RetirementService {
   #add(id: string, body: RetirementDocument, revision: number): RetirementRun {
     const run = new RetirementRun(id, body, revision, {
       ...this.#options,
+      usersOf: (version) => this.#options.versions.usersOf(version),
       last: (of, actor) => this.#last(of, actor),
     });
     this.#runs.set(id, run);
     return run;
   }
 
+  /** Of the keys that were shown, those whose tenants may still call nothing else are revoked. */
   async #last({ subject, plan }: Readonly<RetirementDocument>, actor: string) {
     const revoked: string[] = [];
-    for (const { id } of plan.keys) {
+    for (const { id, tenant } of plan.keys) {
+      if (callsElsewhere(this.#control!.effective.settings, tenant, subject.name)) continue;
       await this.#keys!.revoke(id, actor);
       revoked.push(id);
     }
@@ -210,6 +212,8 @@ export class RetirementService {
     }
   }
 }
+
+const isOver = ({ state }: Readonly<RetirementDocument>) => state === 'undone' || state === 'finished';
 
 /** Milliseconds that a request of a route may still run for when it answers nobody any more. */
 function longestMs({ kind, name }: Subject, { routes, backends }: Settings): number {

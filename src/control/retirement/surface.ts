@@ -19,7 +19,8 @@ export function retirementsSurface(service: RetirementService, clock: Clock): Re
     retirements({ limit, after }) {
       const { all } = service;
       const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
-      if (after !== undefined && from === 0) return undefined;
+      if (after !== undefined && from === 0)
+        throw new ApiFault(404, 'not_found', `There is no retirement '${after}'.`);
       const page = all.slice(from, from + limit);
       return { data: page.map(view), next: from + limit < all.length ? page.at(-1)!.id : null };
     },

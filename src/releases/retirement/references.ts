@@ -50,27 +50,43 @@ interface Target {
 }
 
 /** The part of a configuration by which nobody is sent there any more. */
-export function drained({ kind, name }: Subject, drains: Record<string, Target[]>): object | undefined {
+export function drained(settings: Settings, { kind, name }: Subject): object | undefined {
   if (kind === 'version') return undefined;
   if (kind === 'route') return { routes: { [name]: { retired: true } } };
-  const routes = Object.entries(drains).map(([route, targets]) => [
-    route,
-    { targets: targets.map((each) => (each.backend === name ? { ...each, weight: 0 } : each)) },
-  ]);
-  return routes.length === 0 ? undefined : { routes: Object.fromEntries(routes) };
+  return withWeights(name, Object.entries(targetsWith(settings, name)), () => 0);
 }
 
-/** The part by which it is as it was before. */
+/** The part by which it has its weights of before again; what others have changed of the targets since stays. */
 export function restored(
+  { routes }: Settings,
   { kind, name }: Subject,
   drains: Record<string, Target[]>,
-  { routes }: Settings,
 ): object | undefined {
   if (kind === 'route') return routes[name] ? { routes: { [name]: { retired: false } } } : undefined;
-  const there = Object.entries(drains).filter(([route]) => routes[route]);
-  return there.length === 0
-    ? undefined
-    : { routes: Object.fromEntries(there.map(([route, targets]) => [route, { targets }])) };
+  const weightIn = (route: string) => drains[route]!.find(({ backend }) => backend === name)!.weight;
+  const without = Object.keys(drains).flatMap((route): [string, Target[]][] => {
+    const targets = routes[route]?.targets ?? [];
+    return targets.some(({ backend, weight }) => backend === name && weight === 0) ? [[route, targets]] : [];
+  });
+  return withWeights(name, without, weightIn);
+}
+
+/** The part of a configuration that gives a backend another weight in each of the routes, and leaves the others theirs. */
+function withWeights(
+  name: string,
+  routes: [route: string, targets: Target[]][],
+  weightIn: (route: string) => number,
+): object | undefined {
+  if (routes.length === 0) return undefined;
+  const parts = routes.map(([route, targets]) => [
+    route,
+    {
+      targets: targets.map((each) =>
+        each.backend === name ? { ...each, weight: weightIn(route) } : { ...each },
+      ),
+    },
+  ]);
+  return { routes: Object.fromEntries(parts) };
 }
 
 /** Whether nobody is sent there, as the configuration stands. */

@@ -47,7 +47,7 @@ describe('draining', () => {
     const drains = targetsWith(settings, 'b');
     const subject = of('backend', 'b');
     expect(Object.keys(drains)).toEqual(['chat']);
-    expect(drained(subject, drains)).toEqual({
+    expect(drained(settings, subject)).toEqual({
       routes: {
         chat: {
           targets: [
@@ -57,7 +57,24 @@ describe('draining', () => {
         },
       },
     });
-    expect(restored(subject, drains, settings)).toEqual({ routes: { chat: { targets: drains['chat'] } } });
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ backend: name, weight: 1 }));
+    const since = (targets: object[]) => ({
+      ...settings,
+      routes: { ...settings.routes, chat: { ...settings.routes['chat']!, targets } } as never,
+    });
+    const restoredTo = (targets: object[]) => restored(since(targets), subject, drains);
+    expect(
+      restoredTo([
+        { ...a, weight: 3 },
+        { ...b, weight: 0 },
+      ]),
+    ).toEqual({
+      routes: { chat: { targets: drains['chat'] } },
+    });
+    // What others have changed since stays.
+    expect(restoredTo([{ ...b, weight: 0 }, c!])).toEqual({ routes: { chat: { targets: [b, c] } } });
+    expect(restoredTo([{ ...b, weight: 7 }, c!])).toBe(undefined);
+    expect(restoredTo([c!])).toBe(undefined);
     expect(isDrained(settings, subject)).toBe(false);
     expect(isDrained(settings, of('backend', 'c'))).toBe(true);
   });
@@ -65,9 +82,9 @@ describe('draining', () => {
   it('has nothing to give back to a route that is gone by now', () => {
     const drains = targetsWith(settings, 'b');
     const without = { ...settings, routes: {} };
-    expect(restored(of('backend', 'b'), drains, without)).toBe(undefined);
-    expect(restored(of('route', 'solo'), {}, without)).toBe(undefined);
-    expect(drained(of('route', 'solo'), {})).toEqual({ routes: { solo: { retired: true } } });
+    expect(restored(without, of('backend', 'b'), drains)).toBe(undefined);
+    expect(restored(without, of('route', 'solo'), {})).toBe(undefined);
+    expect(drained(settings, of('route', 'solo'))).toEqual({ routes: { solo: { retired: true } } });
   });
 });
 
