@@ -57,16 +57,13 @@ const show = defineAction({
 function print(view: DriftView, say: (line: string) => void): void {
   say(`${view.route} at ${view.backend} (${view.model}), ${view.rows} answers`);
   const rows = view.features.map((feature) => {
-    const most = feature.watches.reduce(
-      (best, each) => (each.evidence / each.bar > best.evidence / best.bar ? each : best),
-      feature.watches[0] ?? { change: 'distribution' as const, evidence: 0, bar: 1 },
-    );
+    const [most] = feature.watches.toSorted((a, b) => b.evidence / b.bar - a.evidence / a.bar);
     return [
       feature.feature,
       feature.state,
       feature.referenceRows,
       feature.rows,
-      `${most.change} ${most.evidence.toPrecision(3)} of ${most.bar}`,
+      most ? `${most.change} ${most.evidence.toPrecision(3)} of ${most.bar}` : '-',
       effectOf(feature.window),
     ];
   });

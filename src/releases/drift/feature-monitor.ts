@@ -159,7 +159,7 @@ export class FeatureMonitor {
           change,
           direction,
           evidence: round(evidence),
-          bar,
+          bar: Math.round(bar),
           since,
           moved: round(moved),
           effect,

@@ -67,5 +67,7 @@ describe('two samples', () => {
   it('says that nothing is known of an empty sample', () => {
     expect(kolmogorovSmirnov([], [1]).p).toBeNaN();
     expect(mannWhitney([], [1]).superiority).toBeNaN();
+    expect(mannWhitney([], [1]).asymptotic).toBeNaN();
+    expect(mannWhitney([2, 2, 2], [2, 2])).toMatchObject({ superiority: 0.5, asymptotic: 1 });
   });
 });

@@ -86,7 +86,8 @@ export function mannWhitney(x: ArrayLike<number>, y: ArrayLike<number>): MannWhi
   });
   const all = n + m;
   const spread = Math.sqrt(((n * m) / 12) * (all + 1 - ties / (all * (all - 1))));
-  const z = Math.max(0, Math.abs(u - (n * m) / 2) - 0.5) / spread;
+  const off = Math.max(0, Math.abs(u - (n * m) / 2) - 0.5);
+  const z = off === 0 && n * m > 0 ? 0 : off / spread; // where all values are the same nothing is spread
   return {
     u,
     superiority: u / (n * m),
