@@ -65,7 +65,11 @@ test('colours it where a person reads it, and says the same', () => {
   expect(coloured.replace(/\u001b\[\d+m/g, '')).toBe(drawWhy(WHY, false));
 });
 
-test('leaves out no step, even where nothing names it', () => {
+test('leaves out no step, even where nothing names it, or it tells what has changed', () => {
+  const drift = step(1, 'drift', { figures: { event: 'ev_drift', change: 'distribution' } });
+  expect(drawWhy({ id: 'ev_drift', subject: 'drift:chat|b1', steps: [drift] }, false)).toContain(
+    'A drift.  ev_drift',
+  );
   const alone = step(1, 'worker', { reason: 'Left over.', figures: { event: 'ev_alone' } });
   expect(drawWhy({ ...WHY, steps: [...WHY.steps, alone] }, false)).toContain('Left over.');
   expect(drawWhy({ id: 'x', subject: 'x', steps: [] }, false)).toBe('x');

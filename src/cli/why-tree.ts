@@ -64,8 +64,9 @@ const STOOD_IN = new Set(['stage-skipped', 'stage-stood-in', 'stage-rerouted']);
 
 /** Whether a step is a decision of a request, a value of a change or a reason: a part of something that has a step of its own. */
 function isPart({ what, figures }: WhyStep): boolean {
-  if (figures.change !== undefined || figures.reasonOf !== undefined) return true;
-  return DECISIONS.has(what) && figures.event === undefined;
+  if (figures.reasonOf !== undefined) return true;
+  if (figures.event !== undefined) return false; // whatever else it tells, such as which `change` drift has found
+  return figures.change !== undefined || DECISIONS.has(what);
 }
 
 class Drawing {
