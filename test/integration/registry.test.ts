@@ -328,7 +328,17 @@ test('decisions are linked to versions and found by why', async () => {
   const first = await run(
     control,
     ...['decide', 'add', '--engine', 'vllm 0.11', '--hardware', 'nvidia-h100', '--version', 'v1'],
-    ...['--for', 'far', '--why', 'It answers in half the time.', '--by', 'ann', '--json'],
+    ...[
+      '--for',
+      'far',
+      '--for',
+      'backend:far',
+      '--why',
+      'It answers in half the time.',
+      '--by',
+      'ann',
+      '--json',
+    ],
     ...['--evidence', bench, '--evidence', 'https://example.com/prices'],
   );
   expect(first.last).toMatchObject({

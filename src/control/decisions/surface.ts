@@ -27,7 +27,7 @@ export function decisionsSurface(
       return found;
     },
     async decide(asked, actor) {
-      const subjects = asked.for.map((name) => subjectOf(name, settings()));
+      const subjects = [...new Set(asked.for.map((name) => subjectOf(name, settings())))];
       const { version, cause } = await versionOf(registry, asked.version);
       const causes = cause === undefined ? [] : [cause];
       for (const evidence of asked.evidence) {
