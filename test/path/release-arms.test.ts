@@ -139,6 +139,21 @@ describe('where an arm cannot answer', () => {
     }
   });
 
+  it('what a promoted backend has replaced answers where that cannot, while it may be gone back to', async () => {
+    const it = new ReleaseGateway(0.5, { affinity: 'session', stable: [1, 1] });
+    it.step(1);
+    for (const engine of [failing(), status(500)]) {
+      it.engines.set(NEXT!, engine);
+      expect(['old', 'other']).toContain(await it.askedAs('s1'));
+    }
+    it.engines.set(NEXT!, chatAnswer('x', 1));
+    await it.time.advance(120_000);
+    expect(await it.askedAs('s1')).toBe('next');
+    it.rollBack(1);
+    it.engines.set(NEXT!, status(500));
+    expect(await it.askedAs('s1')).toBeUndefined(); // a weight of 0 is one again
+  });
+
   it('the canary stands in for a stable that is broken, while it has a share (trap 12)', async () => {
     const it = new ReleaseGateway(0.1);
     const session = sessionOf('stable', 0.1);

@@ -8,7 +8,7 @@ import { noteDecision } from '../note-decision.ts';
 import type { Path } from '../path.ts';
 import { sessionPlace } from '../session-place.ts';
 import { speaks } from '../state/targets.ts';
-import type { Target, World } from '../state/world.ts';
+import type { Backend, Target, World } from '../state/world.ts';
 import type { RouteRelease } from './route-release.ts';
 
 /** What a request of a route under release counts for, and how it has fared as far as its arm is concerned. */
@@ -120,7 +120,10 @@ export function armTargets(path: Path, x: Exchange): readonly Target[] {
   const { canary, share } = armed.release.arms;
   const all = presentTargets(world, x);
   const own = ownTargets(world, x, all);
-  const others = all.filter((target) => !own.includes(target) && (share > 0 || target.name !== canary));
+  const others =
+    share === 1
+      ? replacedTargets(world, x)
+      : all.filter((target) => !own.includes(target) && (share > 0 || target.name !== canary));
   const isFit = ({ name }: Target) => !armed.unfit.includes(name);
   if (x.tried.length > 0) return [...own, ...others].filter(isFit);
   if (own.length === 0) return others.length > 0 ? others : all;
@@ -153,6 +156,20 @@ function presentTargets(world: World, x: Exchange): readonly Target[] {
   return present ? present.targets[protocol] : world.present(route.targets[protocol]);
 }
 
+/** What the canary has replaced stands by, though it has no weight any more, while it may still be gone back to. */
+function replacedTargets(world: World, x: Exchange): Target[] {
+  const { settings } = world.routes.get(x.route!.name) ?? x.route!;
+  return settings.targets.flatMap(({ backend: name, weight }) => {
+    const backend = world.backends.get(name);
+    return weight === 0 && backend && canTake(backend, x) ? [{ name, weight: 1, backend }] : [];
+  });
+}
+
+function canTake(backend: Backend, { call, route }: Exchange): boolean {
+  const asTensors = call!.protocol === 'openai' && route!.settings.prepare?.to === 'tensors';
+  return speaks(backend, asTensors ? 'oip' : call!.protocol);
+}
+
 function ownTargets(world: World, x: Exchange, all: readonly Target[]): readonly Target[] {
   const { arm, kept, release } = x.armed!;
   const { canary, baseline } = release.arms;
@@ -161,7 +178,7 @@ function ownTargets(world: World, x: Exchange, all: readonly Target[]): readonly
     const among = all.filter(({ name }) => name === baseline);
     const backend = world.backends.get(baseline);
     if (among.length > 0) return among;
-    if (backend && speaks(backend, x.call!.protocol)) return [{ name: baseline, weight: 1, backend }];
+    if (backend && canTake(backend, x)) return [{ name: baseline, weight: 1, backend }];
   }
   return all.filter(({ name }) => name !== canary);
 }

@@ -187,7 +187,7 @@ export class CanaryMachine {
     const worse = worseThanBounds(this.#plan, this.#book, base);
     if (worse) {
       const { metric, rate, bound, log, at } = worse;
-      const figures = { metric, rate, bound, e: shown(log), at: shown(at) };
+      const figures = { metric, rate: Number(rate.toPrecision(3)), bound, e: shown(log), at: shown(at) };
       return this.#rollBack('release-worse-after-promotion', figures);
     }
     if (nowMs >= sinceMs + this.#plan.watchMs) standing.ended = true;
