@@ -55,6 +55,17 @@ const figuresSchema = z.object({
     })
     .nullable(),
   samples: z.object({ mmd2: z.number(), p: z.number(), tokensAlike: z.number() }).nullable(),
+  screened: z
+    .object({
+      prompts: z.number().int(),
+      differ: z.number().int().describe('Those that it decided otherwise from one time to another.'),
+      nearTies: z.number().int().describe('Those that it decided by a near tie.'),
+      leftOut: z.array(z.string()).describe('Both, by name: the first 100.'),
+    })
+    .nullable()
+    .describe(
+      'Prompts that the reference was asked before, and that it is not sure of: they are not compared.',
+    ),
   skipped: z.record(z.string(), z.number().int()),
   examples: z.array(
     z.object({

@@ -137,16 +137,25 @@ function one(running: Running, id: string): Promise<CertificateView> {
 }
 
 async function ended(running: Running, begun: CertificateView, output: Output): Promise<CertificateView> {
-  let told = 0;
+  let told = '';
   for (let found = begun; ; found = await one(running, begun.id)) {
     if (found.state === 'ended') return found;
-    const { prompts, flips, floorFlips } = found.figures;
-    if (prompts !== told)
-      output.note(`${prompts} of ${found.golden.prompts} prompts, ${flips} flips (floor ${floorFlips})`);
-    told = prompts;
+    const note = noteOf(found);
+    if (note !== told) output.note(note);
+    told = note;
     await new Promise<void>((resolve) => systemTimers.set(LOOK_MS, resolve));
   }
 }
+
+function noteOf({ figures, golden, reference }: CertificateView): string {
+  const { prompts, flips, floorFlips, screened } = figures;
+  if (prompts === 0)
+    return `${reference} alone and in company: ${screened?.prompts ?? 0} of ${golden.prompts} prompts`;
+  return `${prompts} of ${golden.prompts - leftOutOf(figures)} prompts, ${flips} flips (floor ${floorFlips})`;
+}
+
+const leftOutOf = ({ screened }: CertificateView['figures']) =>
+  screened ? screened.differ + screened.nearTies : 0;
 
 const standingOf = ({ state, verdict, expired }: CertificateView) =>
   state === 'running' ? 'running' : expired ? `expired: ${expired.cause}` : (verdict ?? 'undecided');
@@ -165,6 +174,7 @@ function shown(found: CertificateView, output: Output): void {
     ],
     ['floor', `${figures.floorFlips} of the reference against itself, ${found.together} together`],
     ['near ties', String(figures.nearTies)],
+    ...leftOutRow(figures),
     [
       'evidence',
       `below ${percent(found.flipsMax)}: ${figures.certifies}, above half of it: ${figures.rejects}; enough: ${1 / found.alpha}`,
@@ -191,6 +201,19 @@ function shown(found: CertificateView, output: Output): void {
   if (found.expired?.what !== undefined) rows.push(['expired', found.expired.what]);
   if (found.event !== undefined) rows.push(['why', `armature why ${found.expired?.event ?? found.event}`]);
   output.print(table(['', found.id], rows));
+}
+
+/** Prompts that were not compared, as the reference is not sure of them. */
+function leftOutRow({ screened }: CertificateView['figures']): [string, string][] {
+  if (!screened) return [];
+  const { prompts, differ, nearTies } = screened;
+  const share = ((100 * (differ + nearTies)) / Math.max(1, prompts)).toFixed(1);
+  return [
+    [
+      'left out',
+      `${share} % of ${prompts}: ${differ} that it decides one way and another, ${nearTies} near ties`,
+    ],
+  ];
 }
 
 function textOf(file: string): string {

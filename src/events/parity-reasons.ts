@@ -3,7 +3,7 @@ export const PARITY_REASONS = {
   'parity-started':
     '{backend} is compared with {reference} on {prompts} golden prompts of {golden}, with a bound of {flipsMax}.',
   'parity-certified':
-    '{backend} means the same as {reference}: of {prompts} decisions {flips} differ, {floorFlips} of the reference from itself, beyond it less than {flipsMax}.',
+    '{backend} means the same as {reference}: of {prompts} decisions {flips} differ, {floorFlips} of the reference from itself, beyond it less than {flipsMax}[; {leftOut} more say nothing, as the reference is not sure of them].',
   'parity-rejected':
     '{backend} does not mean the same as {reference}, as {rule}. Of {prompts} decisions {flips} differ, {floorFlips} of the reference from itself.',
   'parity-undecided':
@@ -20,6 +20,9 @@ export const PARITY_REASONS = {
   'harm-shown': 'Right decisions were lost more often than won.',
   'samples-differ': 'Sampled answers are of another distribution.',
   'prompts-used-up': 'All {prompts} golden prompts were used, and decide neither way.',
+  'reference-unsure':
+    'On more than half of the golden prompts the reference decides otherwise from one time to another, or by a near tie.',
+  'floor-too-high': 'What the reference differs from itself by is more than half of {flipsMax}.',
   'answers-missing': 'Too many prompts were not answered.',
   'changed-meanwhile': 'One of the two changed while it was measured.',
   'golden-unfit': 'The golden set does not fit what is answered.',
@@ -36,6 +39,8 @@ export const PARITY_IN_SHORT = {
   'harm-shown': 'right decisions were lost more often than won',
   'samples-differ': 'sampled answers are of another distribution',
   'prompts-used-up': 'all prompts were used and decide neither way',
+  'reference-unsure': 'the reference is not sure of more than half of them',
+  'floor-too-high': 'what the reference differs from itself by is more than half of the bound',
   'answers-missing': 'too many prompts were not answered',
   'changed-meanwhile': 'one of the two changed while it was measured',
   'golden-unfit': 'the golden set does not fit what is answered',

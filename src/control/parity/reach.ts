@@ -1,6 +1,6 @@
 import type { Timers } from '../../kernel/timers.ts';
 import type { GoldenAnswer } from '../../releases/parity/answers.ts';
-import type { Ask } from '../../releases/parity/measuring.ts';
+import type { Ask } from '../../releases/parity/passes.ts';
 import type { Asker, Place } from './asker.ts';
 import type { ParityControl } from './contracts.ts';
 import type { Room } from './room.ts';

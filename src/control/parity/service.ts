@@ -264,7 +264,8 @@ export class ParityService {
     const { ledger, clock, log } = this.#options;
     if (this.#closed) return; // the next control tells that it was interrupted
     const { id, reference, backend, golden, flipsMax } = certificate;
-    const { prompts, flips, floorFlips, flipsAtMost, nearTies } = figures;
+    const { prompts, flips, floorFlips, flipsAtMost, nearTies, screened } = figures;
+    const leftOut = screened ? screened.differ + screened.nearTies : 0;
     const told = ledger.event({
       type: `parity-${verdict}`,
       subject: `parity:${id}`,
@@ -278,6 +279,7 @@ export class ParityService {
         flips,
         floorFlips,
         nearTies,
+        ...(leftOut > 0 && { leftOut }),
         flipsAtMost,
         flipsMax,
         figures,

@@ -1,6 +1,6 @@
 import { divergence, variation } from '../statistics/distances.ts';
 import type { GoldenAnswer, ToldToken } from './answers.ts';
-import { cosine, decide, marginAt } from './decisions.ts';
+import { cosine, decide, marginAt, outputOf } from './decisions.ts';
 import type { GoldenPrompt } from './golden.ts';
 
 /** How two answers to one prompt differ. */
@@ -8,9 +8,9 @@ export interface Comparison {
   flip: boolean;
   reference: string;
   other: string;
-  /** By how much the reference decided, at the place where they part; absent where it does not tell. */
+  /** By how much the reference decided; of texts that flip, at the place where they part. Absent where it does not tell. */
   margin?: number;
-  /** The greatest difference of one score: log-probabilities, values of outputs, likenesses of embeddings. */
+  /** The greatest difference of one score: log-probabilities, values of the output that decides, likenesses of embeddings. */
   delta?: number;
   /** Of texts: tokens (words where an engine tells none) up to the first that differs, that one included. */
   exposed: number;
@@ -28,8 +28,10 @@ export function compare(prompt: GoldenPrompt, reference: GoldenAnswer, other: Go
   const [a, b] = [decide(prompt.decision, reference), decide(prompt.decision, other)];
   const flip = a.decision !== b.decision;
   const along = alongTexts(reference, other);
-  const delta = largestDelta(reference, other, along.same);
-  const margin = a.margin ?? (along.position === undefined ? undefined : marginAt(reference, along.position));
+  const delta = largestDelta(prompt, reference, other, along.same);
+  const isToken = reference.tokens !== undefined && other.tokens !== undefined;
+  const parting = isToken && along.position !== undefined ? marginAt(reference, along.position) : undefined;
+  const margin = (flip ? parting : undefined) ?? a.margin;
   return {
     flip,
     reference: a.decision,
@@ -77,13 +79,18 @@ function between(a: ToldToken | undefined, b: ToldToken | undefined): Comparison
   return [{ divergence: Math.max(0, divergence(p, q)), variation: variation(p, q), sameTop }];
 }
 
-function largestDelta(a: GoldenAnswer, b: GoldenAnswer, same: number): number | undefined {
+function largestDelta(
+  { decision }: GoldenPrompt,
+  a: GoldenAnswer,
+  b: GoldenAnswer,
+  same: number,
+): number | undefined {
   const deltas: number[] = [];
   for (let i = 0; i < same && a.tokens && b.tokens; i++)
     deltas.push(Math.abs(a.tokens[i]!.logprob - b.tokens[i]!.logprob));
-  for (const [i, { data }] of (a.outputs ?? []).entries()) {
-    const others = b.outputs?.[i]?.data ?? [];
-    for (const [j, value] of data.entries()) deltas.push(Math.abs(value - (others[j] ?? Number.NaN)));
+  if (a.outputs && b.outputs) {
+    const [values, others] = [outputOf(a, decision).data, outputOf(b, decision).data];
+    for (const [i, value] of values.entries()) deltas.push(Math.abs(value - (others[i] ?? Number.NaN)));
   }
   for (let i = 1; i < (a.vectors?.length ?? 0); i++) {
     const like = (vectors: number[][] = []) => cosine(vectors[0] ?? [], vectors[i] ?? []);

@@ -9,6 +9,8 @@ export type ParityReason =
   | 'harm-shown'
   | 'samples-differ'
   | 'prompts-used-up'
+  | 'reference-unsure'
+  | 'floor-too-high'
   | 'answers-missing'
   | 'changed-meanwhile'
   | 'golden-unfit'
@@ -17,7 +19,7 @@ export type ParityReason =
 
 /** What was measured. Rates are shares from 0 to 1; null where there was nothing to measure. */
 export interface ParityFigures {
-  /** Golden prompts that both answered, and of which the reference answered twice. */
+  /** Golden prompts that the reference is sure of and that both answered, the reference twice. */
   prompts: number;
   /** Prompts on which the two decide differently, and on which the reference does from itself at another batch size. */
   flips: number;
@@ -48,6 +50,11 @@ export interface ParityFigures {
   } | null;
   /** Of prompts with a temperature: p of the test that both draw from one distribution; tokens alike under one seed. */
   samples: { mmd2: number; p: number; tokensAlike: number } | null;
+  /**
+   * Before: prompts that the reference was asked alone and in company, those on which it decided otherwise from one time to
+   * another, and those that it decided by a near tie. These say nothing of flips; the first 100 of them by name.
+   */
+  screened: { prompts: number; differ: number; nearTies: number; leftOut: string[] } | null;
   /** Prompts that were not compared, by cause. */
   skipped: Record<string, number>;
   examples: {

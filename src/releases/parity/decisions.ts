@@ -14,15 +14,15 @@ export function decide(rule: DecisionRule, answer: GoldenAnswer): Decision {
     case 'text':
       return { decision: (answer.text ?? '').trim() };
     case 'first-word':
-      return withMargin((answer.text ?? '').trim().split(/\s+/)[0]!, firstMargin(answer));
+      return withMargin((answer.text ?? '').trim().split(/\s+/)[0]!, wordMargin(answer));
     case 'member':
       return { decision: memberOf(answer.text ?? '', rule.path) };
     case 'nearest':
       return nearest(answer.vectors ?? []);
     case 'largest':
-      return largest(outputOf(answer, rule.output));
+      return largest(outputOf(answer, rule));
     case 'threshold': {
-      const [value = Number.NaN] = outputOf(answer, rule.output).data;
+      const [value = Number.NaN] = outputOf(answer, rule).data;
       return withMargin(value >= rule.at ? 'yes' : 'no', Math.abs(value - rule.at));
     }
   }
@@ -38,7 +38,26 @@ export function marginAt(answer: GoldenAnswer, position: number): number | undef
   return first && second ? first.logprob - second.logprob : undefined;
 }
 
-const firstMargin = (answer: GoldenAnswer) => marginAt(answer, 0);
+/** The least along the tokens of the first word; of the token after it, over the likeliest one that would make the word longer. */
+function wordMargin(answer: GoldenAnswer): number | undefined {
+  const margins: number[] = [];
+  let text = '';
+  for (const [i, token] of (answer.tokens ?? []).entries()) {
+    if (text.trim() !== '' && ENDS_WORD.test(token.text)) {
+      const longer = token.top.find((other) => !ENDS_WORD.test(other.text));
+      if (longer) margins.push(token.top[0]!.logprob - longer.logprob);
+      break;
+    }
+    margins.push(marginAt(answer, i) ?? Number.POSITIVE_INFINITY);
+    text += token.text;
+    if (/\S\s/.test(text)) break;
+  }
+  const least = margins.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+  return Number.isFinite(least) ? least : undefined;
+}
+
+/** A token before which a word is over; an empty one ends the text. */
+const ENDS_WORD = /^(\s|$)/;
 
 function memberOf(text: string, path: string): string {
   let value: unknown;
@@ -55,7 +74,9 @@ function memberOf(text: string, path: string): string {
   return JSON.stringify(value) ?? 'absent';
 }
 
-function outputOf({ outputs = [] }: GoldenAnswer, name: string | undefined) {
+/** The output that a rule decides by. Throws a GoldenFault where there is none. */
+export function outputOf({ outputs = [] }: GoldenAnswer, rule: DecisionRule) {
+  const name = 'output' in rule ? rule.output : undefined;
   const found = name === undefined ? outputs[0] : outputs.find((output) => output.name === name);
   if (found) return found;
   const all = outputs.map((output) => output.name).join(', ');

@@ -4,7 +4,8 @@ import { callOf, type GoldenAnswer, readAnswer } from './answers.ts';
 import { compare } from './comparing.ts';
 import { decide } from './decisions.ts';
 import { type GoldenPrompt, readGolden } from './golden.ts';
-import { type Ask, measure } from './measuring.ts';
+import { measure } from './measuring.ts';
+import type { Ask } from './passes.ts';
 
 const lines = (...prompts: object[]) => prompts.map((prompt) => JSON.stringify(prompt)).join('\n');
 
@@ -199,19 +200,25 @@ test('trap 46: the reference is asked alone and in company, whatever it promises
   const random = seededRandom(5);
   let now = 0;
   let most = 0;
-  // Alone it is steady; in company it decides one in ten otherwise.
+  // Alone it is steady; in company it decides three in a hundred otherwise.
   const unsteady: Ask = async () => {
     most = Math.max(most, ++now);
     await Promise.resolve();
     const crowded = now > 1;
     now--;
-    return crowded && random.next() < 0.1 ? NO : YES;
+    return crowded && random.next() < 0.03 ? { text: 'no' } : { text: 'yes' };
   };
-  const found = await run(classes(4000), unsteady, unsteady);
+  const found = await run(
+    classes(4000, () => ({ kind: 'chat' })),
+    unsteady,
+    unsteady,
+    {
+      terms: { flipsMax: 0.1, alpha: 0.05 },
+    },
+  );
   expect(most).toBe(8);
   expect(found).toMatchObject({ verdict: 'certified' });
   expect(found.figures.floorFlips).toBeGreaterThan(0);
-  expect(found.figures.flipsRate).toBeGreaterThan(0.03);
 });
 
 test('a backend that is wrong where the reference is right is rejected although it seldom differs', async () => {
@@ -231,13 +238,18 @@ test('a backend that is wrong where the reference is right is rejected although 
 });
 
 test('a flip is a near tie where the reference decided by less than twice what its own scores move by', async () => {
-  const close = scores(0.501, 0.5);
+  // Its scores begin to move when nothing is screened any more.
+  let asked = 0;
+  const random = seededRandom(6);
   const found = await run(
     classes(100),
-    async ({ id }) => (id === 'p1' ? close : scores(1 + Math.random() * 0.001, 0)),
+    async ({ id }) => {
+      if (id === 'p1') return scores(0.501, 0.5);
+      return scores(++asked > 300 ? 1 + random.next() / 100 : 1, 0);
+    },
     async ({ id }) => (id === 'p1' || id === 'p2' ? NO : YES),
   );
-  expect(found.figures).toMatchObject({ flips: 2, nearTies: 1 });
+  expect(found.figures).toMatchObject({ flips: 2, nearTies: 1, screened: { leftOut: [] } });
 });
 
 test('prompts with a temperature are sampled, and another distribution is rejected', async () => {

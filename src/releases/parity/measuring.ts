@@ -3,10 +3,9 @@ import { hammingKernel, mmdTest, type SamplesOfPrompt, shuffled } from '../stati
 import type { GoldenAnswer } from './answers.ts';
 import type { ParityFigures, ParityReason, ParityVerdict } from './contracts.ts';
 import type { GoldenPrompt } from './golden.ts';
+import { type Ask, inCompany, oneByOne } from './passes.ts';
+import { type Screened, screen } from './screening.ts';
 import { ParityTally, type ParityTerms } from './tally.ts';
-
-/** Asks a backend one golden prompt, at one of its endpoints in turn. Rejects where no answer can be had. */
-export type Ask = (prompt: GoldenPrompt, signal: AbortSignal) => Promise<GoldenAnswer>;
 
 export interface Measuring {
   prompts: readonly GoldenPrompt[];
@@ -32,32 +31,55 @@ const SKIPPED_MIN = 5;
 /** Of prompts with a temperature: how many are sampled, and how often each. */
 const SAMPLED_PROMPTS_MAX = 50;
 const SAMPLES = 10;
+/** The share of prompts that a reference may be unsure of; beyond it the rest says too little of what it decides. */
+const LEFT_OUT_SHARE_MAX = 0.5;
 
 /**
- * Asks the reference each prompt alone, then it and the backend in company, in random order, until the flips are decided or
- * no prompt is left. Prompts with a temperature are sampled first. Rejects only where a golden rule does not fit the answers.
+ * Samples prompts with a temperature; finds out which of the others the reference is sure of; asks it each of these alone, then it and
+ * the backend in company, in random order, until the flips are decided or no prompt is left. Rejects only where a golden rule
+ * does not fit the answers.
  */
 export async function measure(measuring: Measuring): Promise<Measured> {
   const { prompts, terms, together, random, signal, onProgress } = measuring;
   const tally = new ParityTally(terms);
   const isSampled = ({ request }: GoldenPrompt) => Number(request['temperature'] ?? 0) > 0;
   await sample(prompts.filter(isSampled).slice(0, SAMPLED_PROMPTS_MAX), measuring, tally);
-  const order = shuffled(
-    prompts.filter((prompt) => !isSampled(prompt)),
-    random,
-  );
+  const decisive = prompts.filter((prompt) => !isSampled(prompt));
+  const onBlock = (screened: Screened) => {
+    tally.screened(screened);
+    onProgress?.(tally.figures);
+    return signal.aborted || isMissing(screened.missing.length, screened.count);
+  };
+  const screened = await screen({ ...measuring, prompts: decisive, onBlock });
+  const unfit = signal.aborted ? 'run-stopped' : unfitAfter(screened);
+  if (unfit) return { verdict: 'undecided', reason: unfit, figures: tally.figures };
+  const { leftOut, kept } = screened;
+  // Right and wrong are told apart on the others as well, which neither certify nor reject by flips.
+  const judged = [...leftOut.keys()].filter(({ label }) => label !== undefined);
+  const order = shuffled([...kept, ...judged], random);
   for (let from = 0; from < order.length && !tally.decided; from += together) {
-    for (const answers of await askAll(order.slice(from, from + together), measuring)) {
+    const some = order.slice(from, from + together);
+    for (const answers of await askAll(some, measuring)) {
       if ('cause' in answers) tally.skip(answers.cause);
+      else if (leftOut.has(answers.prompt)) tally.judge(answers.prompt, answers.alone, answers.backend);
       else if (!tally.decided) tally.observe(answers.prompt, answers.alone, answers.again, answers.backend);
     }
     const { figures, skipped } = tally;
     if (signal.aborted) return { verdict: 'undecided', reason: 'run-stopped', figures };
-    if (skipped > Math.max(SKIPPED_MIN, SKIPPED_SHARE_MAX * (figures.prompts + skipped)))
+    if (isMissing(skipped, figures.prompts))
       return { verdict: 'undecided', reason: 'answers-missing', figures };
     onProgress?.(figures);
   }
   return { ...tally.verdict, figures: tally.figures };
+}
+
+function isMissing(skipped: number, answered: number): boolean {
+  return skipped > Math.max(SKIPPED_MIN, SKIPPED_SHARE_MAX * (answered + skipped));
+}
+
+function unfitAfter({ missing, leftOut, count }: Screened): ParityReason | undefined {
+  if (isMissing(missing.length, count)) return 'answers-missing';
+  return leftOut.size > LEFT_OUT_SHARE_MAX * count ? 'reference-unsure' : undefined;
 }
 
 type Answers =
@@ -67,22 +89,17 @@ type Answers =
 /** Gives what came, in the order of the prompts. */
 async function askAll(
   prompts: readonly GoldenPrompt[],
-  { reference, backend, signal }: Measuring,
+  { reference, backend, together, signal }: Measuring,
 ): Promise<Answers[]> {
-  const alone: (GoldenAnswer | undefined)[] = [];
-  for (const prompt of prompts) alone.push(await orNothing(reference(prompt, signal)));
-  const again = await Promise.all(prompts.map((prompt) => orNothing(reference(prompt, signal))));
-  const others = await Promise.all(prompts.map((prompt) => orNothing(backend(prompt, signal))));
-  return prompts.map((prompt, i) => {
-    const [first, second, other] = [alone[i], again[i], others[i]];
+  const alone = await oneByOne(prompts, reference, signal);
+  const again = await inCompany(prompts, reference, together, signal);
+  const others = await inCompany(prompts, backend, together, signal);
+  return prompts.map((prompt) => {
+    const [first, second, other] = [alone.get(prompt), again.get(prompt), others.get(prompt)];
     if (!first || !second) return { cause: 'reference-failed' };
     if (first.refused !== undefined || second.refused !== undefined) return { cause: 'reference-refused' };
     return other ? { prompt, alone: first, again: second, backend: other } : { cause: 'backend-failed' };
   });
-}
-
-function orNothing(answer: Promise<GoldenAnswer>): Promise<GoldenAnswer | undefined> {
-  return answer.catch(() => undefined);
 }
 
 async function sample(
@@ -94,8 +111,9 @@ async function sample(
   for (const prompt of prompts) {
     const seeds = Array.from({ length: SAMPLES }, () => Math.floor(random.next() * 2 ** 31));
     const draw = async (ask: Ask) => {
-      const answers = await Promise.all(seeds.map((seed) => orNothing(ask(seeded(prompt, seed), signal))));
-      return answers.flatMap((answer) => (answer?.text === undefined ? [] : [unitsOf(answer)]));
+      const drawn = seeds.map((seed) => seeded(prompt, seed));
+      const pass = await inCompany(drawn, ask, SAMPLES, signal);
+      return [...pass.values()].flatMap((answer) => (answer.text === undefined ? [] : [unitsOf(answer)]));
     };
     const [a, b] = [await draw(reference), await draw(backend)];
     if (signal.aborted) return;

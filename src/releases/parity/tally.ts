@@ -5,6 +5,7 @@ import { type Comparison, compare } from './comparing.ts';
 import type { ParityFigures, ParityReason, ParityVerdict } from './contracts.ts';
 import { decide } from './decisions.ts';
 import type { GoldenPrompt } from './golden.ts';
+import { type Screened, scoreKind } from './screening.ts';
 
 export interface ParityTerms {
   /** The bound of flips beyond the floor, 0 to 0.5. */
@@ -16,12 +17,12 @@ export interface ParityTerms {
 /** Flips that are listed one by one. */
 const EXAMPLES_MAX = 20;
 const EXAMPLE_CHARS_MAX = 200;
+/** The share of the bound that the floor may be: what a reference differs from itself by is forgiven the other. */
+const FLOOR_SHARE_MAX = 0.5;
 
 interface Flip {
   prompt: GoldenPrompt;
   comparison: Comparison;
-  /** Scores of one kind are comparable. */
-  kind: string;
 }
 
 /** What is known of two backends while golden prompts come in, one after the other. Pure. */
@@ -29,7 +30,7 @@ export class ParityTally {
   readonly gate: FlipsGate;
   readonly #alpha: number;
   readonly #flips: Flip[] = [];
-  readonly #delta = new Map<string, number>();
+  readonly #deltas = new Map<string, number>();
   readonly #divergences: number[] = [];
   readonly #variations: number[] = [];
   readonly #labelled = { prompts: 0, lost: 0, won: 0, referenceRight: 0, backendRight: 0 };
@@ -37,6 +38,7 @@ export class ParityTally {
   #sameTop = 0;
   #exposed = 0;
   #positions: number[] = [];
+  #screened: Screened | undefined;
   #samples: { mmd2: number; p: number; tokensAlike: number } | undefined;
 
   constructor({ flipsMax, alpha }: ParityTerms) {
@@ -49,8 +51,8 @@ export class ParityTally {
     const floor = compare(prompt, reference, again);
     const found = compare(prompt, reference, backend);
     this.gate.observe(found.flip, floor.flip);
-    const kind = `${prompt.kind} ${prompt.decision.by}`;
-    this.#delta.set(kind, Math.max(this.#delta.get(kind) ?? 0, floor.delta ?? 0));
+    const kind = scoreKind(prompt);
+    this.#deltas.set(kind, Math.max(this.#deltas.get(kind) ?? 0, floor.delta ?? 0));
     this.#exposed += found.exposed;
     if (found.position !== undefined) this.#positions.push(found.position);
     for (const { divergence, variation, sameTop } of found.distances) {
@@ -58,14 +60,33 @@ export class ParityTally {
       this.#variations.push(variation);
       if (sameTop) this.#sameTop++;
     }
-    if (found.flip) this.#flips.push({ prompt, comparison: found, kind });
-    if (prompt.label !== undefined) this.#judge(prompt, reference, found);
+    if (found.flip) this.#flips.push({ prompt, comparison: found });
+    this.judge(prompt, reference, backend);
+  }
+
+  /** Whether both have it right, where a label tells. */
+  judge({ label, decision }: GoldenPrompt, reference: GoldenAnswer, backend: GoldenAnswer): void {
+    if (label === undefined) return;
+    const was = decide(decision, reference).decision === label;
+    const is = decide(decision, backend).decision === label;
+    const labelled = this.#labelled;
+    labelled.prompts++;
+    if (was) labelled.referenceRight++;
+    if (is) labelled.backendRight++;
+    if (was && !is) labelled.lost++;
+    if (is && !was) labelled.won++;
+  }
+
+  /** What is known so far of how sure the reference is. */
+  screened(screened: Screened): void {
+    this.#screened = screened;
   }
 
   skip(cause: string): void {
     this.#skipped[cause] = (this.#skipped[cause] ?? 0) + 1;
   }
 
+  /** Prompts that were not compared, besides those of which the reference alone had no answer before. */
   get skipped(): number {
     return Object.values(this.#skipped).reduce((sum, count) => sum + count, 0);
   }
@@ -77,7 +98,14 @@ export class ParityTally {
   /** Whether more prompts can change nothing. Labelled ones are all asked, for harm shows late. */
   get decided(): boolean {
     const { verdict } = this.gate;
-    return verdict === 'rejected' || (verdict === 'certified' && this.#labelled.prompts === 0);
+    if (verdict === 'certified') return !this.#isFloorTooHigh && this.#labelled.prompts === 0;
+    return verdict === 'rejected';
+  }
+
+  /** A certificate beside such a floor would say little. More prompts may show that it is less. */
+  get #isFloorTooHigh(): boolean {
+    const { floorFlips, prompts, max } = this.gate;
+    return floorFlips > FLOOR_SHARE_MAX * max * prompts;
   }
 
   /** McNemar's exact test is looked at once, here: when prompts end does not depend on which side of a pair has it right. */
@@ -88,6 +116,7 @@ export class ParityTally {
     if (mcnemar(lost, won) <= this.#alpha) return { verdict: 'rejected', reason: 'harm-shown' };
     if (this.#samples && this.#samples.p <= this.#alpha)
       return { verdict: 'rejected', reason: 'samples-differ' };
+    if (this.#isFloorTooHigh) return { verdict: 'undecided', reason: 'floor-too-high' };
     if (flips === 'certified') return { verdict: 'certified', reason: 'flips-below-bound' };
     return { verdict: 'undecided', reason: 'prompts-used-up' };
   }
@@ -118,7 +147,8 @@ export class ParityTally {
               lostAtMost: rateAtMost(labelled.lost, labelled.prompts),
             },
       samples: this.#samples ?? null,
-      skipped: { ...this.#skipped },
+      screened: this.#screened?.figures ?? null,
+      skipped: this.#skippedBy,
       examples: this.#flips.slice(0, EXAMPLES_MAX).map(({ prompt: { id, label }, comparison }) => ({
         prompt: id,
         reference: cut(comparison.reference),
@@ -130,21 +160,17 @@ export class ParityTally {
     };
   }
 
-  /** The reference itself hardly decided: its margin is within twice what its own scores move by. */
-  #isNearTie({ comparison: { margin }, kind }: Flip): boolean {
-    const delta = this.#delta.get(kind) ?? 0;
-    return margin !== undefined && margin <= 2 * delta;
+  get #skippedBy(): Record<string, number> {
+    const skipped = { ...this.#skipped };
+    for (const cause of this.#screened?.missing ?? []) skipped[cause] = (skipped[cause] ?? 0) + 1;
+    return skipped;
   }
 
-  #judge({ label, decision }: GoldenPrompt, reference: GoldenAnswer, found: Comparison): void {
-    const was = decide(decision, reference).decision === label;
-    const is = found.other === label;
-    const labelled = this.#labelled;
-    labelled.prompts++;
-    if (was) labelled.referenceRight++;
-    if (is) labelled.backendRight++;
-    if (was && !is) labelled.lost++;
-    if (is && !was) labelled.won++;
+  /** The reference itself hardly decided: its margin is within twice what its own scores move by. */
+  #isNearTie({ comparison: { margin }, prompt }: Flip): boolean {
+    const kind = scoreKind(prompt);
+    const delta = Math.max(this.#deltas.get(kind) ?? 0, this.#screened?.deltas.get(kind) ?? 0);
+    return margin !== undefined && margin <= 2 * delta;
   }
 }
 
