@@ -25,6 +25,8 @@ interface Engine {
 }
 
 const DAY_MS = 86_400_000;
+/** For what goes over sockets on a busy machine. */
+const PATIENT = { timeout: 10_000 };
 const GOLDEN = Array.from({ length: 200 }, (_, i) =>
   JSON.stringify({ kind: 'chat', request: { messages: [{ role: 'user', content: `t${i}` }] } }),
 ).join('\n');
@@ -116,7 +118,7 @@ async function compared(backend: string, more: object = {}): Promise<Certificate
   const golden = { name: 'golden.jsonl', text: GOLDEN };
   const asked = { reference: 'a', backend, golden, flipsMax: 0.03, alpha: 0.05, together: 8, ageMs: DAY_MS };
   const { id } = await service.start({ ...asked, ...more }, 'operator');
-  await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), { timeout: 10_000 });
+  await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), PATIENT);
   const ended = service.certificates.get(id)!;
   sha256 = ended.golden.sha256;
   return ended;
@@ -127,7 +129,7 @@ const expired = (id: string) =>
     const found = service.certificates.get(id)?.expired;
     expect(found).toBeDefined();
     return found!;
-  });
+  }, PATIENT);
 
 const types = async () =>
   (await store.ledger.events({ order: 'asc', limit: 100 })).map(({ event }) => event.type);
@@ -153,7 +155,7 @@ test('a certificate ends when an endpoint tells of another engine, and a newer c
   const looked = vi.waitFor(async () => {
     await time.advance(60_000);
     expect(service.certificates.get(id)?.expired).toBeDefined();
-  });
+  }, PATIENT);
   await looked;
   const { cause, what } = await expired(id);
   expect([cause, what]).toEqual(['backend-changed', expect.stringContaining('"1.1"')]);
@@ -169,7 +171,7 @@ test('a certificate ends with its age, with other settings of its backend, and w
   await vi.waitFor(async () => {
     await time.advance(60_000);
     expect(service.certificates.get(young.id)?.expired?.cause).toBe('too-old');
-  });
+  }, PATIENT);
   const second = await compared('b');
   settings.backends['b']!.hardware = 'mi325x';
   service.settled();
@@ -198,7 +200,7 @@ test('what changes in the middle of a comparison is not certified', async () => 
   const { id } = await service.start(asked, 'operator');
   await vi.waitFor(() => expect(engines.b.asked).toBeGreaterThan(8));
   engines.b.version = '2.0';
-  await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), { timeout: 10_000 });
+  await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), PATIENT);
   expect(service.certificates.get(id)).toMatchObject({ verdict: 'undecided', reason: 'changed-meanwhile' });
 });
 
@@ -218,7 +220,7 @@ test('a comparison with a backend that is taken away ends', async () => {
   const { b: _taken, ...rest } = settings.backends;
   settings = { ...settings, backends: rest };
   service.settled();
-  await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), { timeout: 10_000 });
+  await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), PATIENT);
   expect(service.certificates.get(id)?.verdict).toBe('undecided');
 });
 
@@ -234,7 +236,10 @@ test('a comparison that is broken off takes nothing from the certificate before 
   };
   const again = await service.start({ ...asked, flipsMax: 0.03, alpha: 0.05 }, 'operator');
   service.stop(again.id);
-  await vi.waitFor(() => expect(service.certificates.get(again.id)).toMatchObject({ reason: 'run-stopped' }));
+  await vi.waitFor(
+    () => expect(service.certificates.get(again.id)).toMatchObject({ reason: 'run-stopped' }),
+    PATIENT,
+  );
   expect(service.standing('a', 'b', demand)).toMatchObject({ valid: true, certificate: id });
   engines.b.flips = true;
   expect((await compared('b')).verdict).toBe('rejected');
@@ -258,8 +263,13 @@ test('a control that begins anew has every certificate, and tells what it was me
   await service.close();
   service = await opened();
   expect(service.certificates.get(id)).toMatchObject({ verdict: 'certified' });
-  await vi.waitFor(() =>
-    expect(service.certificates.get(running.id)).toMatchObject({ state: 'ended', reason: 'run-interrupted' }),
+  await vi.waitFor(
+    () =>
+      expect(service.certificates.get(running.id)).toMatchObject({
+        state: 'ended',
+        reason: 'run-interrupted',
+      }),
+    PATIENT,
   );
 });
 
