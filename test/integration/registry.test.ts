@@ -376,28 +376,14 @@ test('decisions are linked to versions and found by why', async () => {
   expect((await control.events('stack-decided'))[0]).toMatchObject({ id: event, subject: `decision:${id}` });
   const lost = await run(
     control,
-    ...[
-      'decide',
-      'add',
-      '--engine',
-      'x',
-      '--hardware',
-      'y',
-      '--version',
-      'z',
-      '--for',
-      'nobody',
-      '--why',
-      'w',
-      '--by',
-      'b',
-    ],
+    ...['decide', 'add', '--engine', 'x', '--hardware', 'y', '--version', 'z', '--for', 'nobody'],
+    ...['--why', 'w', '--by', 'b'],
   );
+  expect(lost.notes).toContain("There is no route, backend or model 'nobody'");
   const unread = await run(
     control,
     ...['decide', 'add', '--engine', 'x', '--hardware', 'y', '--version', 'z', '--for', 'far'],
     ...['--why', 'w', '--by', 'b', '--evidence', files.folder],
   );
   expect([unread.code, unread.notes]).toEqual([2, expect.stringContaining('cannot be read')]);
-  expect(lost.notes).toContain("There is no route, backend or model 'nobody'");
 });
