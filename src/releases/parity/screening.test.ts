@@ -161,6 +161,19 @@ test('a reference that does not answer ends it before the other is asked', async
   expect(asked).toBeLessThan(200);
 });
 
+test('texts that are empty are no answers: two that say nothing are not certified to mean the same', async () => {
+  const silent: Ask = async () => ({ text: ' ' });
+  const found = await run(texts(400), silent, silent);
+  expect(found).toMatchObject({ verdict: 'undecided', reason: 'answers-missing' });
+  expect(found.figures.skipped['reference-empty']).toBeGreaterThan(5);
+  // A few of them are left aside.
+  const seldom: Ask = async (prompt) => ({ text: numberOf(prompt) < 4 ? '' : 'yes' });
+  expect(await run(texts(400), seldom, seldom)).toMatchObject({
+    verdict: 'certified',
+    figures: { skipped: { 'reference-empty': 4 } },
+  });
+});
+
 const token = (text: string, logprob: number, ...others: [string, number][]) => ({
   text,
   logprob,

@@ -31,7 +31,7 @@ export class Screened {
   /** What its scores move by from one pass to another, at most, by kind and rule: those of one kind are comparable. */
   readonly deltas = new Map<string, number>();
   readonly #looked: { prompt: GoldenPrompt; differs: boolean; margin: number }[] = [];
-  readonly missing: ('reference-failed' | 'reference-refused')[] = [];
+  readonly missing: ('reference-failed' | 'reference-refused' | 'reference-empty')[] = [];
 
   look(prompt: GoldenPrompt, alone: GoldenAnswer, others: readonly GoldenAnswer[]): void {
     const found = others.map((other) => compare(prompt, alone, other));
@@ -100,6 +100,8 @@ export async function screen(screening: Screening): Promise<Screened> {
       if (!first || found.length < PASSES) screened.missing.push('reference-failed');
       else if ([first, ...found].some(({ refused }) => refused !== undefined))
         screened.missing.push('reference-refused');
+      // Two that say nothing are not alike in what they mean: a model may have spent its tokens on reasoning alone.
+      else if (first.text?.trim() === '') screened.missing.push('reference-empty');
       else screened.look(prompt, first, found);
     }
     if (onBlock(screened)) break;
