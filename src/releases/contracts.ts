@@ -1,7 +1,7 @@
 import type { StressSettings } from '../config/schema/index.ts';
 import type { Evidence } from '../events/contracts.ts';
 
-export type { Arm, ArmEvidence, Evidence, EvidencePair } from '../events/contracts.ts';
+export type { ArmEvidence, Evidence } from '../events/contracts.ts';
 export { MARKS } from '../events/contracts.ts';
 export type { ReleaseArms } from '../links/messages.ts';
 

@@ -5,7 +5,8 @@ import { chatAnswer, VirtualGateway } from './virtual-gateway.ts';
 
 /** A route under release in virtual time: two backends of stable, a canary, and one that is the canary's baseline. */
 
-export const [OLD, OTHER, NEXT, BASE] = ['http://old:1', 'http://other:1', 'http://next:1', 'http://base:1'];
+export const [OLD, NEXT] = ['http://old:1', 'http://next:1'];
+const [OTHER, BASE] = ['http://other:1', 'http://base:1'];
 export const RELEASE = 'rel_1';
 
 export interface World {
