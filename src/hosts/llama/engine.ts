@@ -16,6 +16,7 @@ import { Places } from '../places.ts';
 import { grammarSchema } from './json-schema.ts';
 import type { ChatMessage, Sampling, Shape } from './request.ts';
 import { Rounds } from './rounds.ts';
+import { sampleInTurn } from './sampling-in-turn.ts';
 import { Sequences } from './sequences.ts';
 import { TextCutter } from './text-cutter.ts';
 import { type DrawnToken, drawTokens } from './tokens.ts';
@@ -132,6 +133,7 @@ export class LlamaEngine {
       batchSize: BATCH_TOKENS,
       threads,
     });
+    sampleInTurn(context);
     const sequences = Array.from({ length: options.sequences }, () => context.getSequence());
     return new LlamaEngine(library, llama, model, sequences, options);
   }
