@@ -13,9 +13,11 @@ export function sampleInTurn(context: LlamaContext): void {
   if (!inner?.sampleToken) throw new Error('this version of node-llama-cpp draws tokens in another way');
   const draw = inner.sampleToken.bind(inner);
   let last: Promise<unknown> = Promise.resolve();
-  inner.sampleToken = (...args) => {
+  const inTurn: SampleToken = (...args) => {
     const drawn = last.then(() => draw(...args));
     last = drawn.catch(() => undefined); // the one that failed tells its own caller
     return drawn;
   };
+  // Its class has the method as one that cannot be assigned to.
+  Object.defineProperty(inner, 'sampleToken', { value: inTurn });
 }
