@@ -115,7 +115,10 @@ describe('an engine whose load is known', () => {
       (await record()).steps ? record() : undefined,
     );
     const choice = steps.find(({ code }: Json) => code === 'less-cost-of-two');
-    expect([choice.figures.firstOthers, choice.figures.secondOthers].sort()).toEqual([0, 60]);
+    // A request of our own may have been there when it was read.
+    const others = [choice.figures.firstOthers, choice.figures.secondOthers].sort((a, b) => a - b);
+    expect(others[0]).toBe(0);
+    expect([59, 60]).toContain(others[1]);
 
     // A worker that starts anew knows it from the first request on.
     const pid = armature.kill('gateway-0');

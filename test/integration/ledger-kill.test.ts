@@ -74,7 +74,7 @@ test('kill -9 of the writer loses nothing that it had stored, and stores nothing
 });
 
 test('a disk that takes no more is told of each batch, and spoils nothing', async () => {
-  const said = await writeUntilKilled(1, 200, 400);
+  const said = await writeUntilKilled(1, 200, 700);
   const kinds = new Set(said.values());
   expect(kinds).toContain('stored');
   expect(kinds.size).toBeGreaterThan(1);

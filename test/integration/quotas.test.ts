@@ -67,9 +67,12 @@ describe('three workers', () => {
     await workersUp(armature, 3);
     const answers = await asked(armature, 20, { max_tokens: 10_000 });
     expect([good(answers), statuses(answers)]).toEqual([5, new Set([200, 429])]);
+    // What one worker gives back comes to control a moment after its answer, and another worker may be quicker to ask.
+    const known = async () => (await armature.admin('/api/v1/status')).json().quotas[0];
+    await eventually('what was not used is given back', async () => (await known()).left > 59_000);
     const again = await asked(armature, 5, { max_tokens: 10_000 });
     expect(good(again)).toBe(5);
-    const [tokens] = (await armature.admin('/api/v1/status')).json().quotas;
+    const tokens = await known();
     const [web] = (await armature.admin('/api/v1/tenants')).json().data;
     const used = engine.posts.length * 7; // as the engine says
     expect(tokens).toMatchObject({ tenant: 'web', route: null, kind: 'tokens', max: 60_000 });
