@@ -56,6 +56,13 @@ class ScriptedMachine implements ReleaseMachine {
     return structuredClone(this.#state) as unknown as CanaryState;
   }
 
+  get phase(): ReleaseReport['phase'] {
+    return this.#state.phase;
+  }
+  get ended(): boolean {
+    return this.#state.ended;
+  }
+
   evidence({ event, evidence }: StoredEvidence): void {
     const { command } = evidence as unknown as { command: Command | null };
     if (!command) throw new Error('this cannot be judged');

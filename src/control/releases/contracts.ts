@@ -23,7 +23,7 @@ export interface ReleaseControl {
 /** What runs a release: the machine of the canary. */
 export type ReleaseMachine = Pick<
   CanaryMachine,
-  'state' | 'evidence' | 'gate' | 'advance' | 'done' | 'abort' | 'promote' | 'report'
+  'state' | 'phase' | 'ended' | 'evidence' | 'gate' | 'advance' | 'done' | 'abort' | 'promote' | 'report'
 >;
 
 export interface ReleaseMachines {

@@ -2,7 +2,7 @@ import type { LedgerEvent } from '../../events/contracts.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { ReleaseReport } from '../../releases/canary/contracts.ts';
 import type { CanaryState } from '../../releases/canary/machine.ts';
-import type { Action, Evidence, GateVerdict } from '../../releases/contracts.ts';
+import type { Action, Evidence, GateVerdict, Phase } from '../../releases/contracts.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ReleaseMachine } from './contracts.ts';
 
@@ -24,11 +24,18 @@ export class Judge {
     this.#fault = fault;
   }
 
+  /** Takes milliseconds where much was seen: for whoever asks, not for each look. */
   get report(): ReleaseReport {
     return this.#machine.report(this.#clock.wall());
   }
   get state(): CanaryState {
     return this.#machine.state;
+  }
+  get phase(): Phase {
+    return this.#machine.phase;
+  }
+  get ended(): boolean {
+    return this.#machine.ended;
   }
 
   /** What is to be done now; see CanaryMachine.advance. */

@@ -15,6 +15,6 @@ export function addReleaseMetrics(registry: Registry, service: ReleaseService): 
   for (const run of service.running) {
     const { route } = run.kept.body;
     shares.set({ route }, run.share);
-    phases.set({ route, phase: run.report.phase }, 1);
+    phases.set({ route, phase: run.phase }, 1);
   }
 }

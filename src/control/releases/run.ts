@@ -6,7 +6,7 @@ import type { LedgerService } from '../../events/ledger.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { ReleaseReport } from '../../releases/canary/contracts.ts';
-import type { Action, Gate, ReleaseArms } from '../../releases/contracts.ts';
+import type { Action, Gate, Phase, ReleaseArms } from '../../releases/contracts.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { pause } from './capacity.ts';
 import { type Carried, carryOut, type InForce } from './carrying.ts';
@@ -82,6 +82,9 @@ export class ReleaseRun {
   get report(): ReleaseReport {
     return this.#options.judge.report;
   }
+  get phase(): Phase {
+    return this.#options.judge.phase;
+  }
   get share(): number {
     return this.#inForce.share;
   }
@@ -95,7 +98,7 @@ export class ReleaseRun {
     const { to, baseline, overtaken, ended, shadow } = this.kept.body;
     const { share, edges, restored } = this.#inForce;
     if (restored || overtaken || ended) return undefined;
-    const copies = shadow && this.report.phase === 'shadow';
+    const copies = shadow && this.phase === 'shadow';
     return {
       id: this.id,
       canary: to,
@@ -316,8 +319,7 @@ export class ReleaseRun {
 
   /** A promoted backend was watched for long enough. */
   async #endIfOver(): Promise<void> {
-    const { report } = this;
-    if (!report.ended || this.#ending.signal.aborted) return;
+    if (!this.#options.judge.ended || this.#ending.signal.aborted) return;
     const { route, to } = this.kept.body;
     const reason = { code: 'release-watched', figures: { route, to } };
     const event = this.#telling.event({ type: 'release-ended', data: { reason } });

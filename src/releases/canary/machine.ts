@@ -1,5 +1,5 @@
 import { assert } from '../../kernel/assert.ts';
-import type { Action, StoredEvidence } from '../contracts.ts';
+import type { Action, Phase, StoredEvidence } from '../contracts.ts';
 import { EvidenceBook, type Settled } from './book.ts';
 import { brokenMember } from './broken-evidence.ts';
 import type { ReleasePlan, ReleaseReport } from './contracts.ts';
@@ -53,6 +53,14 @@ export class CanaryMachine {
       standing: this.#standing,
       book: this.#book.toJSON(),
     } satisfies CanaryState);
+  }
+
+  get phase(): Phase {
+    return this.#standing.phase;
+  }
+  /** Nothing more will come of it. */
+  get ended(): boolean {
+    return this.#standing.ended;
   }
 
   /** Takes in what a worker saw, once for each event of the ledger, in their order. */
