@@ -96,7 +96,7 @@ export class CanaryMachine {
   advance(nowMs: number): Action[] {
     const standing = this.#standing;
     if (standing.ended) return [];
-    const action = standing.phase === 'promoted' ? this.#watched(nowMs) : this.#due(nowMs);
+    const action = this.#wayBack ?? (standing.phase === 'promoted' ? this.#watched(nowMs) : this.#due(nowMs));
     if (!action) return [];
     if (action.do !== 'hold') {
       standing.intent = action;
@@ -162,10 +162,15 @@ export class CanaryMachine {
     return reportOf(this.#plan, this.#standing, this.#book, nowMs);
   }
 
-  #due(nowMs: number): Action | undefined {
+  /** A rollback that is under way goes on for its own reason; an operator's abort takes the place of anything else. */
+  get #wayBack(): Action | undefined {
+    const { intent, word } = this.#standing;
+    if (intent?.do === 'roll-back') return intent;
+    return word === 'abort' ? this.#rollBack('release-aborted-by-operator', {}) : undefined;
+  }
+
+  #due(nowMs: number): Action {
     const standing = this.#standing;
-    if (standing.word === 'abort') return this.#rollBack('release-aborted-by-operator', {});
-    if (standing.intent?.do === 'roll-back') return standing.intent;
     const failed = Object.keys(standing.gates).find((gate) => standing.gates[gate] === 'failed');
     if (failed) return this.#rollBack('release-gate-failed', { gate: failed }, standing.gateEvents);
     const harm = harmOf(this.#plan, viewsNow(this.#plan, this.#book));
@@ -176,7 +181,7 @@ export class CanaryMachine {
     if (harm) return this.#rollBack('release-metrics-worse', { e: shown(harm.log), at: shown(harm.at) });
     if (standing.intent?.do === 'promote') return standing.intent;
     if (standing.word === 'promote')
-      return this.#causing({ do: 'promote', reason: because('release-promoted-by-operator') });
+      return this.#causing({ do: 'promote', reason: { code: 'release-promoted-by-operator', figures: {} } });
     const late = nowMs >= phaseEndsMs(this.#plan, standing)!;
     if (!late && standing.intent) return standing.intent;
     if (standing.phase === 'gates' && !late) this.#passGates(nowMs);
@@ -189,8 +194,6 @@ export class CanaryMachine {
   /** What a promoted backend may still be rolled back for. */
   #watched(nowMs: number): Action | undefined {
     const standing = this.#standing;
-    if (standing.word === 'abort') return this.#rollBack('release-aborted-by-operator', {});
-    if (standing.intent?.do === 'roll-back') return standing.intent;
     const { sinceMs, base } = standing.watch!;
     const worse = worseThanBounds(this.#plan, this.#book, base);
     if (worse) {
@@ -221,11 +224,8 @@ export class CanaryMachine {
     };
   }
 
-  #rollBack(code: string, figures: Reason['figures'], causes?: string[]): Action {
-    const { intent } = this.#standing;
-    // An abort takes the place of whatever is under way; a rollback that is under way already goes on for its own reason.
-    if (intent?.do === 'roll-back') return intent;
-    return { do: 'roll-back', reason: { code, figures }, causes: causes ?? [...this.#standing.recent] };
+  #rollBack(code: string, figures: Reason['figures'], causes = this.#standing.recent): Action {
+    return { do: 'roll-back', reason: { code, figures }, causes: [...causes] };
   }
 
   #causing<Some extends Pick<Action, 'do' | 'reason'>>(some: Some): Some & { causes: string[] } {
@@ -236,8 +236,4 @@ export class CanaryMachine {
     if (code === 'release-canary-begins') return { ...some, causes: [...gateEvents, ...recent] };
     return { ...some, causes: [...recent] };
   }
-}
-
-function because(code: string, figures: Reason['figures'] = {}): Reason {
-  return { code, figures };
 }
