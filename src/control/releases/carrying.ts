@@ -75,13 +75,9 @@ async function divide(carrying: Carrying, share: number): Promise<Carried> {
   return { done: false, reason: { code: 'release-redirect-refused', figures: { message: refused } } };
 }
 
-async function freeze(
-  { intent, control, timers, inForce }: Carrying,
-  edges: InForce['edges'],
-): Promise<Carried> {
-  inForce.edges = edges;
-  await control.renewSnapshot([intent.event]);
-  return { done: true, ...(await seen(control, timers)) };
+function freeze(carrying: Carrying, edges: InForce['edges']): Promise<Carried> {
+  carrying.inForce.edges = edges;
+  return renewed(carrying, {});
 }
 
 /**
@@ -110,17 +106,23 @@ async function rollBack(carrying: Carrying): Promise<Carried> {
     return verified(carrying, captured, figures);
   }
   // What was captured cannot be any more, as with a backend that is gone: the files are what is left.
-  await control.renewSnapshot([intent.event]);
-  const told = await seen(control, timers);
-  return { done: true, causes: told.causes, figures: { ...told.figures, refused } };
+  return renewed(carrying, { refused });
 }
 
 /** What the files say stays: sessions are not divided any more, and that is all. */
-async function leave({ intent, control, timers, inForce }: Carrying, why: string): Promise<Carried> {
-  inForce.restored = true;
+function leave(carrying: Carrying, why: string): Promise<Carried> {
+  carrying.inForce.restored = true;
+  return renewed(carrying, { left: why });
+}
+
+/** What is in force is published, beside whatever targets the route has. */
+async function renewed(
+  { intent, control, timers }: Carrying,
+  more: Record<string, unknown>,
+): Promise<Carried> {
   await control.renewSnapshot([intent.event]);
   const { figures, causes } = await seen(control, timers);
-  return { done: true, causes, figures: { ...figures, left: why } };
+  return { done: true, causes, figures: { ...figures, ...more } };
 }
 
 /** Gives why it is refused, where it is. */
