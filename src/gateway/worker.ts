@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import type { Clock } from '../kernel/clock.ts';
 import { type Priority, priorities } from '../kernel/priorities.ts';
 import type { Random } from '../kernel/random.ts';
-import type { Timers } from '../kernel/timers.ts';
+import { pause, type Timers } from '../kernel/timers.ts';
 import type { Snapshot, WorkerState } from '../links/messages.ts';
 import type { Preprocessing } from '../pipelines/contracts.ts';
 import type { GaugeReadings } from '../telemetry/metrics.ts';
@@ -293,8 +293,4 @@ function sampleLoop(clock: Clock, timers: Timers, observe: (seconds: number) => 
     timer = timers.set(LOOP_SAMPLE_MS, tick);
   }
   return () => timers.clear(timer);
-}
-
-function pause(timers: Timers, ms: number): Promise<void> {
-  return new Promise((resolve) => timers.set(ms, resolve));
 }

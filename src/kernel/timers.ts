@@ -13,3 +13,10 @@ export const systemTimers: Timers = {
   set: (delayMs, run) => (delayMs > DELAY_MS_MAX ? undefined : setTimeout(run, delayMs)),
   clear: (handle) => clearTimeout(handle as NodeJS.Timeout | undefined),
 };
+
+/** Resolves after `ms` milliseconds; nothing ends it sooner. */
+export function pause(timers: Timers, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    timers.set(ms, resolve);
+  });
+}

@@ -1,7 +1,7 @@
 import { Pool } from 'undici';
 import { dialectOf } from '../../backends/register.ts';
 import type { BackendSettings } from '../../config/schema/index.ts';
-import type { Timers } from '../../kernel/timers.ts';
+import { pause, type Timers } from '../../kernel/timers.ts';
 import { callOf, type GoldenAnswer, readAnswer } from '../../releases/parity/answers.ts';
 import type { GoldenPrompt } from '../../releases/parity/golden.ts';
 import { tlsOf } from '../http-get.ts';
@@ -43,7 +43,7 @@ export class Asker {
         return await this.#once(place, prompt, signal);
       } catch (error) {
         if (attempt === ATTEMPTS || signal.aborted) throw error;
-        await new Promise<void>((resolve) => this.#timers.set(PAUSE_MS * attempt, resolve));
+        await pause(this.#timers, PAUSE_MS * attempt);
       }
     }
   }

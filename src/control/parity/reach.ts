@@ -1,4 +1,4 @@
-import type { Timers } from '../../kernel/timers.ts';
+import { pause, type Timers } from '../../kernel/timers.ts';
 import type { GoldenAnswer } from '../../releases/parity/answers.ts';
 import type { Ask } from '../../releases/parity/passes.ts';
 import type { Asker, Place } from './asker.ts';
@@ -55,7 +55,7 @@ async function served(
     const places = placesOf(backend, control);
     if (places.length > 0) return places;
     if (waitedMs === 0) control.idle.wake(backend, cause);
-    await pause(timers);
+    await pause(timers, LOOK_MS);
   }
   throw new Error(`${backend} has no endpoint that serves`);
 }
@@ -67,13 +67,7 @@ async function roomAt(
 ) {
   for (let waitedMs = 0; waitedMs < ROOM_MS_MAX && !signal.aborted; waitedMs += LOOK_MS) {
     if (await room.at(backend, endpoint, control)) return;
-    await pause(timers);
+    await pause(timers, LOOK_MS);
   }
   throw new Error(`${endpoint} has no room`);
-}
-
-function pause(timers: Timers): Promise<void> {
-  return new Promise((resolve) => {
-    timers.set(LOOK_MS, resolve);
-  });
 }

@@ -3,7 +3,7 @@ import type { LedgerService } from '../../events/ledger.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { idMaker } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
-import type { TimerHandle, Timers } from '../../kernel/timers.ts';
+import { pause, type TimerHandle, type Timers } from '../../kernel/timers.ts';
 import type { Certificate, ExpiryCause, Fingerprint, Standing } from '../../releases/parity/contracts.ts';
 import { changeSince, settingsOf } from '../../releases/parity/fingerprint.ts';
 import { GoldenFault, type GoldenSet, readGolden } from '../../releases/parity/golden.ts';
@@ -310,7 +310,7 @@ export class ParityService {
         return;
       } catch (error) {
         log.warn({ err: error }, 'what was measured cannot be kept; trying again');
-        await new Promise<void>((resolve) => timers.set(KEEP_RETRY_MS, resolve));
+        await pause(timers, KEEP_RETRY_MS);
       }
     }
   }

@@ -1,4 +1,4 @@
-import type { Timers } from '../../kernel/timers.ts';
+import { pause, type Timers } from '../../kernel/timers.ts';
 import type { ReleaseControl } from './contracts.ts';
 
 /** How often it is looked whether a host has come, or a worker has taken a snapshot. */
@@ -53,10 +53,4 @@ export async function workersBehind(
     if (behind.length === 0 || waitedMs >= WORKERS_MS) return behind;
     await pause(timers, LOOK_MS);
   }
-}
-
-export function pause(timers: Timers, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    timers.set(ms, resolve);
-  });
 }

@@ -1,7 +1,6 @@
-import type { Timers } from '../../kernel/timers.ts';
+import { pause, type Timers } from '../../kernel/timers.ts';
 import type { Gate, GateAsked, GateVerdict } from '../../releases/contracts.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import { pause } from './capacity.ts';
 
 const RETRY_MS = 30_000;
 

@@ -5,12 +5,11 @@ import type { LedgerService } from '../../events/ledger.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { idMaker } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
-import type { Timers } from '../../kernel/timers.ts';
+import { pause, type Timers } from '../../kernel/timers.ts';
 import type { Snapshot } from '../../links/messages.ts';
 import type { Gate } from '../../releases/contracts.ts';
 import type { StoredDocument } from '../../store/contracts.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import { pause } from './capacity.ts';
 import {
   RELEASE_KIND,
   type ReleaseControl,

@@ -2,7 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
-import type { Timers } from '../../kernel/timers.ts';
+import { pause, type Timers } from '../../kernel/timers.ts';
 import type { Source } from './sources.ts';
 
 /** A machine without the hub goes on to the next source after this. */
@@ -56,7 +56,7 @@ export async function fetchFromHub(
         const goOn = begun && !(error instanceof Refused) && fruitless < FRUITLESS_MAX;
         if (!goOn || fetching.signal.aborted) throw error;
       }
-      if (fruitless > 0) await new Promise<void>((resolve) => fetching.timers.set(PAUSE_MS, resolve));
+      if (fruitless > 0) await pause(fetching.timers, PAUSE_MS);
     }
   } finally {
     await agent.destroy();

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
-import type { Timers } from '../../kernel/timers.ts';
+import { pause, type Timers } from '../../kernel/timers.ts';
 
 const AGAIN_MS = 200;
 /** SQLite's own code for a file that somebody else holds. */
@@ -26,6 +26,6 @@ export async function takeLock(
     }
     if (!told) onWait();
     told = true;
-    await new Promise<void>((resolve) => timers.set(AGAIN_MS, resolve));
+    await pause(timers, AGAIN_MS);
   }
 }

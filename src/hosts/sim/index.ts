@@ -1,5 +1,6 @@
 import type { BackendSettings } from '../../config/schema/index.ts';
 import { seededRandom } from '../../kernel/random.ts';
+import { pause } from '../../kernel/timers.ts';
 import { Accelerator } from '../../simulation/accelerator/accelerator.ts';
 import type { HostOrder, HostServer, Serve } from '../contracts.ts';
 import { type Handler, openListener } from '../listener.ts';
@@ -16,7 +17,7 @@ export const serveSim: Serve<SimSettings> = async (order) => {
   const random = seededRandom(profile.seed);
   if (profile.coldStart > 0) {
     order.note(`starting: ${profile.coldStart} ms, as its profile asks`);
-    await new Promise<void>((resolve) => order.timers.set(profile.coldStart, resolve));
+    await pause(order.timers, profile.coldStart);
   }
   const accelerator = new Accelerator({ ...profile, coldStart: 0 }, order.clock, order.timers, random);
   const route = routes(servedBy(order, accelerator));

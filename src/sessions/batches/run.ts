@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { Path } from '../../gateway/contracts.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
-import type { Timers } from '../../kernel/timers.ts';
+import { pause, type Timers } from '../../kernel/timers.ts';
 import { StoreError } from '../../store/contracts.ts';
 import type { FileDisk } from '../files/disk.ts';
 import type { Claim, LineResult } from '../files/store/batch-operations.ts';
@@ -180,7 +180,7 @@ export class BatchRun {
         if (trouble === 'conflict' || trouble === 'closed' || this.stopped === 'lost') throw error;
       }
       const ms = Math.min(10_000, 200 * 2 ** attempt) * (0.5 + random.next() / 2);
-      await new Promise<void>((resolve) => timers.set(ms, resolve));
+      await pause(timers, ms);
     }
   }
 }
