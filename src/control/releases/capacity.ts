@@ -1,4 +1,5 @@
 import { pause, type Timers } from '../../kernel/timers.ts';
+import type { WorkerState } from '../../links/messages.ts';
 import type { ReleaseControl } from './contracts.ts';
 
 /** How often it is looked whether a host has come, or a worker has taken a snapshot. */
@@ -44,13 +45,25 @@ export async function workersBehind(
   control: ReleaseControl,
   timers: Timers,
 ): Promise<number[]> {
-  for (let waitedMs = 0; ; waitedMs += LOOK_MS) {
-    const behind: number[] = [];
-    for (const peer of control.gateways.peers) {
-      const state = (await control.gateways.ask(peer, 'state', STATE_MS)) as { snapshot: number } | undefined;
-      if (!state || state.snapshot < number) behind.push(peer.worker);
+  let late = false;
+  const limit = timers.set(WORKERS_MS, () => {
+    late = true;
+  });
+  try {
+    for (;;) {
+      const behind = await behindNow(number, control);
+      if (behind.length === 0 || late) return behind;
+      await pause(timers, LOOK_MS);
     }
-    if (behind.length === 0 || waitedMs >= WORKERS_MS) return behind;
-    await pause(timers, LOOK_MS);
+  } finally {
+    timers.clear(limit);
   }
+}
+
+async function behindNow(number: number, { gateways }: ReleaseControl): Promise<number[]> {
+  const behind = gateways.peers.map(async (peer) => {
+    const state = (await gateways.ask(peer, 'state', STATE_MS)) as WorkerState | undefined;
+    return state && state.snapshot >= number ? [] : [peer.worker];
+  });
+  return (await Promise.all(behind)).flat();
 }
