@@ -1,3 +1,4 @@
+import { isMap } from '../../config/shape.ts';
 import type { Evidence } from '../contracts.ts';
 
 /** More size classes than this are no size classes. */
@@ -20,18 +21,18 @@ export function brokenMember(evidence: Evidence): string | undefined {
   if (!areSessions(evidence.marks, 2)) return 'marks';
   if (!isAmount(evidence.firstsBelow) || !isAmount(evidence.marksBelow)) return 'firstsBelow';
   if (!isListOf(evidence.pairs, isPair)) return 'pairs';
-  return isRecord(evidence.skipped) && Object.values(evidence.skipped).every(isCount) ? undefined : 'skipped';
+  return isMap(evidence.skipped) && Object.values(evidence.skipped).every(isCount) ? undefined : 'skipped';
 }
 
 function brokenArm(arm: unknown): string | undefined {
-  if (!isRecord(arm)) return 'requests';
+  if (!isMap(arm)) return 'requests';
   const { requests, failed, tokensIn, tokensOut, cost, times, costs } = arm;
   if (!isCount(requests)) return 'requests';
   if (!isCount(failed) || failed > requests) return 'failed';
   if (!isCount(tokensIn)) return 'tokensIn';
   if (!isCount(tokensOut)) return 'tokensOut';
   if (!isAmount(cost)) return 'cost';
-  if (!isRecord(times) || Object.keys(times).length > CLASSES_MAX) return 'times';
+  if (!isMap(times) || Object.keys(times).length > CLASSES_MAX) return 'times';
   if (!Object.values(times).every((buckets) => isListOf(buckets, isBucket))) return 'times';
   return isListOf(costs, isBucket) ? undefined : 'costs';
 }
@@ -51,17 +52,13 @@ function areSessions(told: unknown, armMax: number): boolean {
 }
 
 function isPair(value: unknown): boolean {
-  if (!isRecord(value)) return false;
+  if (!isMap(value)) return false;
   const { session, difference } = value;
   return isHash(session) && Number.isFinite(difference) && Math.abs(difference as number) <= 1;
 }
 
 function isListOf(value: unknown, is: (value: unknown) => boolean): boolean {
   return Array.isArray(value) && value.every(is);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isAmount(value: unknown): value is number {
