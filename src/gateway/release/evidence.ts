@@ -4,7 +4,7 @@ import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import { sessionHash } from '../../policies/canary-arm/index.ts';
 import type { FactSink } from '../contracts.ts';
 import type { Exchange } from '../exchange.ts';
-import type { PairSink, SkipCause } from '../shadow/contracts.ts';
+import type { PairSink } from '../shadow/contracts.ts';
 import type { World } from '../state/world.ts';
 import { EvidenceBatch } from './batch.ts';
 import type { RouteRelease } from './route-release.ts';
@@ -63,7 +63,7 @@ export class EvidenceGatherer implements PairSink {
     this.#batchOf(of).batch.pair({ session, request: x.id, ...compared });
   }
 
-  skipped(release: string, x: Exchange, cause: SkipCause | string): void {
+  skipped(release: string, x: Exchange, cause: string): void {
     const of = this.#find(release, x);
     if (of) this.#batchOf(of).batch.skipped(cause);
   }
