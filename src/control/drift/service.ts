@@ -6,6 +6,7 @@ import type { TimerHandle, Timers } from '../../kernel/timers.ts';
 import type { Observation } from '../../links/messages.ts';
 import { incidentIn, type Notice } from '../../releases/drift/backend-monitor.ts';
 import { StoreError } from '../../store/contracts.ts';
+import { everyDocument } from '../../store/every-document.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { RunHook } from './hook.ts';
 import { languageOf } from './language.ts';
@@ -47,7 +48,6 @@ export interface Label {
 }
 
 const KIND = 'drift';
-const PAGE = 500;
 const STORE_MS = 5_000;
 /** Characters that are stored at one time: of many that are watched, some wait for the next. */
 const STORED_CHARS_MAX = 2 * 1024 * 1024;
@@ -88,13 +88,8 @@ export class DriftService {
   static async open(options: DriftOptions): Promise<DriftService> {
     const service = new DriftService(options);
     const { documents } = options.ledger.store;
-    for (let after: string | undefined; ; ) {
-      const page = await documents.list(KIND, PAGE, after);
-      for (const { id, body, revision } of page)
-        service.#found.set(id, { body: body as WatchedDocument, revision });
-      if (page.length < PAGE) break;
-      after = page.at(-1)!.id;
-    }
+    for await (const { id, body, revision } of everyDocument(documents, KIND))
+      service.#found.set(id, { body: body as WatchedDocument, revision });
     await service.#predictions.load();
     return service;
   }

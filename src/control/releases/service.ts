@@ -9,6 +9,7 @@ import { pause, type Timers } from '../../kernel/timers.ts';
 import type { Snapshot } from '../../links/messages.ts';
 import type { Gate } from '../../releases/contracts.ts';
 import type { StoredDocument } from '../../store/contracts.ts';
+import { everyDocument } from '../../store/every-document.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import {
   RELEASE_KIND,
@@ -46,7 +47,6 @@ export interface ReleaseAsked {
 const RUNNING_MAX = 200;
 /** Releases that are kept, those that have ended included; beyond it the oldest ended ones go. */
 const KEPT_MAX = 2000;
-const PAGE = 500;
 const FOLLOW_RETRY_MS = 1000;
 
 /** The releases of this Armature: begun, followed through the ledger, and gone on with after a restart of control. */
@@ -68,10 +68,10 @@ export class ReleaseService {
   /** Reads what an earlier control left; nothing goes on before `begin`. */
   static async open(options: ReleaseServiceOptions): Promise<ReleaseService> {
     const service = new ReleaseService(options);
-    for await (const { id, body, revision } of service.#documents()) {
+    const { documents } = options.ledger.store;
+    for await (const { id, body, revision } of everyDocument(documents, RELEASE_KIND)) {
       const release = body as ReleaseDocument;
-      if (release.machine && !release.ended)
-        service.#add(new KeptRelease(options.ledger.store.documents, id, release, revision));
+      if (release.machine && !release.ended) service.#add(new KeptRelease(documents, id, release, revision));
     }
     return service;
   }
@@ -266,29 +266,21 @@ export class ReleaseService {
   /** Newest first, those that have ended included. */
   async all(): Promise<{ id: string; body: ReleaseDocument }[]> {
     const all: { id: string; body: ReleaseDocument }[] = [];
-    for await (const { id, body } of this.#documents()) all.push({ id, body: body as ReleaseDocument });
+    const { documents } = this.#options.ledger.store;
+    for await (const { id, body } of everyDocument(documents, RELEASE_KIND))
+      all.push({ id, body: body as ReleaseDocument });
     return all.reverse();
   }
 
-  async *#documents(): AsyncGenerator<StoredDocument> {
-    const { documents } = this.#options.ledger.store;
-    for (let after: string | undefined; ; ) {
-      const page = await documents.list(RELEASE_KIND, PAGE, after);
-      yield* page;
-      if (page.length < PAGE) return;
-      after = page.at(-1)!.id;
-    }
-  }
-
   async #forgetOld(): Promise<void> {
+    const { documents } = this.#options.ledger.store;
     const ended: StoredDocument[] = [];
     let count = 0;
-    for await (const document of this.#documents()) {
+    for await (const document of everyDocument(documents, RELEASE_KIND)) {
       count++;
       if ((document.body as ReleaseDocument).ended) ended.push(document);
     }
     const old = ended.slice(0, Math.max(0, count - KEPT_MAX));
-    const { documents } = this.#options.ledger.store;
     if (old.length > 0)
       await documents.change(
         old.map(({ kind, id, revision }) => ({ kind, id, on: revision })),

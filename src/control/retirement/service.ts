@@ -9,7 +9,8 @@ import {
   type RetirementPlan,
   type Subject,
 } from '../../releases/retirement/contracts.ts';
-import type { StoredDocument, StoredKey } from '../../store/contracts.ts';
+import type { StoredKey } from '../../store/contracts.ts';
+import { everyDocument } from '../../store/every-document.ts';
 import { callsElsewhere, type Planning, planOf } from './plans.ts';
 import { type RetirementControl, RetirementRun, type RunOptions } from './run.ts';
 
@@ -39,8 +40,6 @@ export interface Asked {
   windowMs: number;
 }
 
-/** Documents of one page. */
-const PAGE = 1_000;
 /** The shortest watch: facts of a request reach the ledger within a second. */
 const WATCH_MS_MIN = 5_000;
 
@@ -60,7 +59,7 @@ export class RetirementService {
   /** Reads what an earlier control left; nothing goes on before `begin`. */
   static async open(options: RetirementOptions): Promise<RetirementService> {
     const service = new RetirementService(options);
-    for await (const { id, body, revision } of service.#documents())
+    for await (const { id, body, revision } of everyDocument(options.ledger.store.documents, RETIREMENT_KIND))
       service.#add(id, body as RetirementDocument, revision);
     return service;
   }
@@ -200,16 +199,6 @@ export class RetirementService {
     const archived = subject.kind === 'version';
     if (archived) await this.#options.versions.archive(subject.name, actor);
     return { keys: revoked, archived };
-  }
-
-  async *#documents(): AsyncIterable<StoredDocument> {
-    const { documents } = this.#options.ledger.store;
-    for (let after: string | undefined; ; ) {
-      const page = await documents.list(RETIREMENT_KIND, PAGE, after);
-      yield* page;
-      if (page.length < PAGE) return;
-      after = page.at(-1)!.id;
-    }
   }
 }
 
