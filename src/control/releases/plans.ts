@@ -23,7 +23,7 @@ export function planOf(
     ratioMax,
     errorRateMax,
     qualityMargin: settings.compare?.margin ?? QUALITY_MARGIN,
-    metrics: [...new Set(['errors' as const, ...metrics])],
+    metrics,
   };
 }
 
