@@ -136,7 +136,7 @@ const scripted: ReleaseMachines = {
     }),
   restore: (state) => {
     if ('unreadable' in state) throw new Error('of another shape');
-    return new ScriptedMachine(state as unknown as ScriptedState);
+    return new ScriptedMachine(structuredClone(state) as unknown as ScriptedState);
   },
 };
 

@@ -28,6 +28,7 @@ export type ReleaseMachine = Pick<
 
 export interface ReleaseMachines {
   begin(plan: ReleasePlan, nowMs: number): ReleaseMachine;
+  /** The state is copied. Throws where it cannot be read. */
   restore(state: CanaryState): ReleaseMachine;
 }
 

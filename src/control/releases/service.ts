@@ -296,7 +296,7 @@ function judgeOf(
   options: { clock: Clock; log: Logger },
 ): Judge {
   try {
-    return new Judge(machines.restore(structuredClone(machine!)), options);
+    return new Judge(machines.restore(machine!), options);
   } catch (error) {
     const fault = `what was kept of it cannot be read: ${(error as Error).message}`;
     options.log.error({ err: error, release: plan.id }, fault);
