@@ -34,3 +34,15 @@ export const CANARY_REASONS = {
   'release-arms-skewed':
     'Sessions do not fall into the arms by the share: the evidence is {e}, beyond {at}, and nothing is concluded in its favour any more.',
 } as const;
+
+/** As parts of sentences. */
+export const CANARY_IN_SHORT = {
+  'release-gates-open': 'a gate was open',
+  'release-edges-wanting': 'too little was seen to say what is slow',
+  'release-pairs-wanting': 'too few answers were compared',
+  'release-step-unripe': 'its step had not met what it takes at least',
+  'release-evidence-leans': 'the evidence leant against it',
+  'release-certificates-wanting': 'it was not certified',
+  'release-evidence-broken': 'evidence was broken',
+  'release-arms-skewed': 'sessions did not fall by the share',
+} as const;

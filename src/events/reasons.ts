@@ -1,4 +1,4 @@
-import { CANARY_REASONS } from './canary-reasons.ts';
+import { CANARY_IN_SHORT, CANARY_REASONS } from './canary-reasons.ts';
 import { DRIFT_IN_SHORT, DRIFT_REASONS } from './drift-reasons.ts';
 import { PARITY_IN_SHORT, PARITY_REASONS } from './parity-reasons.ts';
 import { PROVING_IN_SHORT, PROVING_REASONS } from './proving-reasons.ts';
@@ -338,14 +338,7 @@ export const IN_SHORT: Readonly<Record<string, string>> = {
   'lower-priority': 'the lowest priority with more than its floor of the queue gives way',
   'tenant-over-share': 'the tenant with the most waiting for its share gives way',
   'priority-under-floor': 'a priority with less than its floor of the queue is given a place',
-  'release-gates-open': 'a gate was open',
-  'release-edges-wanting': 'too little was seen to say what is slow',
-  'release-pairs-wanting': 'too few answers were compared',
-  'release-step-unripe': 'its step had not met what it takes at least',
-  'release-evidence-leans': 'the evidence leant against it',
-  'release-certificates-wanting': 'it was not certified',
-  'release-evidence-broken': 'evidence was broken',
-  'release-arms-skewed': 'sessions did not fall by the share',
+  ...CANARY_IN_SHORT,
   ...DRIFT_IN_SHORT,
   ...PROVING_IN_SHORT,
   ...PARITY_IN_SHORT,
