@@ -24,19 +24,14 @@ export class Telling {
   }
 
   /** To be stored together with what it tells of. */
-  event({ causes = [], data, ...draft }: Omit<EventDraft, 'subject'>): LedgerEvent {
-    const { route, to } = this.#kept.body;
-    const following = [...new Set([...causes, this.newest])];
-    const told = { ...draft, causes: following, data: { route, to, ...data } };
-    return this.#ledger.event({ ...told, subject: this.#subject });
+  event(draft: Omit<EventDraft, 'subject'>): LedgerEvent {
+    return this.#ledger.event(this.#whole(draft));
   }
 
   /** Nothing depends on it. */
-  held(reason: Action['reason'], causes: readonly string[]): void {
-    const { route, to } = this.#kept.body;
-    const following = [...new Set([...causes, this.newest])];
-    const about = { type: 'release-held', subject: this.#subject, causes: following };
-    this.newest = this.#ledger.append({ ...about, data: { route, to, reason } }).id;
+  held(reason: Action['reason'], causes: string[]): void {
+    const draft = this.#whole({ type: 'release-held', causes, data: { reason } });
+    this.newest = this.#ledger.append(draft).id;
   }
 
   /** Told once, until something was done, or for another reason. */
@@ -50,7 +45,10 @@ export class Telling {
     this.#stuck = undefined;
   }
 
-  get #subject(): string {
-    return `release:${this.#kept.id}`;
+  #whole({ causes = [], data, ...draft }: Omit<EventDraft, 'subject'>): EventDraft {
+    const { id, body } = this.#kept;
+    const { route, to } = body;
+    const following = [...new Set([...causes, this.newest])];
+    return { ...draft, subject: `release:${id}`, causes: following, data: { route, to, ...data } };
   }
 }
