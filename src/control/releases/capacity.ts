@@ -1,5 +1,6 @@
 import { pause, type Timers } from '../../kernel/timers.ts';
 import type { WorkerState } from '../../links/messages.ts';
+import { keyOf } from '../probing/prober.ts';
 import type { ReleaseControl } from './contracts.ts';
 
 /** How often it is looked whether a host has come, or a worker has taken a snapshot. */
@@ -13,7 +14,7 @@ export function lacking(backends: readonly string[], control: ReleaseControl): s
   const { endpoints } = control.snapshots.current;
   const health = control.health.known;
   return backends.filter((backend) =>
-    (endpoints[backend] ?? []).every((address) => health[`${backend}|${address}`] === 'unwell'),
+    (endpoints[backend] ?? []).every((endpoint) => health[keyOf({ backend, endpoint })] === 'unwell'),
   );
 }
 
