@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import type { ReleaseView } from '../../src/api/releases-schema.ts';
 import type { Why } from '../../src/events/why.ts';
 import { type Armature, backendOf, type Config, startArmature } from '../upstream/armature.ts';
 import { type Script, type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { chat, chatAnswer } from '../upstream/scripts.ts';
 import { eventually } from '../upstream/waiting.ts';
+import { begin, releaseIsInTheEnd as releaseIs } from './releases.ts';
 
 /** Releases of a running Armature, under load, by the shipped command. */
 
@@ -70,41 +70,6 @@ class Callers {
     this.#going = false;
     await this.#all;
   }
-}
-
-async function releaseOf(armature: Armature): Promise<ReleaseView> {
-  const answer = await armature.admin('/api/v1/releases?limit=1');
-  return JSON.parse(answer.content.toString()).data[0];
-}
-
-/** Also while control is away. */
-function releaseIs(
-  armature: Armature,
-  what: string,
-  holds: (release: ReleaseView) => boolean,
-): Promise<ReleaseView> {
-  return eventually(
-    what,
-    async () => {
-      const release = await releaseOf(armature).catch(() => undefined);
-      return release && holds(release) ? release : undefined;
-    },
-    50_000,
-  );
-}
-
-async function begin(armature: Armature, ...flags: string[]): Promise<ReleaseView> {
-  const { exitCode, stdout, stderr } = await armature.run(
-    'release',
-    'start',
-    'chat',
-    '--to',
-    'next',
-    '--json',
-    ...flags,
-  );
-  if (exitCode !== 0) throw new Error(stderr);
-  return JSON.parse(stdout);
 }
 
 function edit(armature: Armature, change: (file: Config) => void): void {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { ReleaseView } from '../../src/api/releases-schema.ts';
 import type { Why } from '../../src/events/why.ts';
-import { type Armature, backendOf, type Config, startArmature } from '../upstream/armature.ts';
+import { backendOf, type Config, startArmature } from '../upstream/armature.ts';
 import { type ScriptedEngine, startEngine } from '../upstream/engine.ts';
 import { chat, failWith } from '../upstream/scripts.ts';
 import { eventually } from '../upstream/waiting.ts';
+import { begin, releaseIs } from './releases.ts';
 
 /** What a backend has to show before callers meet it, in a running Armature: a load test, and answers to copies. */
 
@@ -21,35 +21,6 @@ function configOf(old: ScriptedEngine, next: Config, release: Config): Config {
     backends: { old: backendOf(old), next },
     routes: { chat: { targets: [{ backend: 'old' }], deadline: '10s', release: { ...RELEASE, ...release } } },
   };
-}
-
-async function begin(armature: Armature): Promise<ReleaseView> {
-  const { exitCode, stdout, stderr } = await armature.run(
-    'release',
-    'start',
-    'chat',
-    '--to',
-    'next',
-    '--json',
-  );
-  if (exitCode !== 0) throw new Error(stderr);
-  return JSON.parse(stdout);
-}
-
-function releaseIs(
-  armature: Armature,
-  what: string,
-  holds: (release: ReleaseView) => boolean,
-): Promise<ReleaseView> {
-  return eventually(
-    what,
-    async () => {
-      const answer = await armature.admin('/api/v1/releases?limit=1');
-      const release: ReleaseView = JSON.parse(answer.content.toString()).data[0];
-      return holds(release) ? release : undefined;
-    },
-    50_000,
-  );
 }
 
 test('a backend that fails its load test is never met by a caller, and why tells it', async () => {

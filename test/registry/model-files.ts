@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import { text, u32, u64 } from './gguf-bytes.ts';
 
 /** Small files of each format that versions of models are made of, put together byte by byte as their formats say. */
 
@@ -12,18 +13,6 @@ export function safetensors(
   length.writeBigUInt64LE(BigInt(header.length));
   return Buffer.concat([length, header, data]);
 }
-
-const u32 = (value: number) => {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-};
-const u64 = (value: number) => {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  return bytes;
-};
-const text = (value: string) => Buffer.concat([u64(Buffer.byteLength(value)), Buffer.from(value)]);
 
 /** Values are texts and whole numbers; one tensor of 32 numbers, q8_0, is its data, or what is said instead. */
 export function gguf(

@@ -114,9 +114,13 @@ async function engine(): Promise<Engine> {
   return made;
 }
 
+/** What is asked of a comparison of `a` with another. */
+function askedOf(backend: string, golden = { name: 'g', text: GOLDEN }) {
+  return { reference: 'a', backend, golden, flipsMax: 0.03, alpha: 0.05, together: 8, ageMs: DAY_MS };
+}
+
 async function compared(backend: string, more: object = {}): Promise<Certificate> {
-  const golden = { name: 'golden.jsonl', text: GOLDEN };
-  const asked = { reference: 'a', backend, golden, flipsMax: 0.03, alpha: 0.05, together: 8, ageMs: DAY_MS };
+  const asked = askedOf(backend, { name: 'golden.jsonl', text: GOLDEN });
   const { id } = await service.start({ ...asked, ...more }, 'operator');
   await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), PATIENT);
   const ended = service.certificates.get(id)!;
@@ -187,17 +191,7 @@ test('a certificate ends with its age, with other settings of its backend, and w
 });
 
 test('what changes in the middle of a comparison is not certified', async () => {
-  const golden = { name: 'g', text: GOLDEN };
-  const asked = {
-    reference: 'a',
-    backend: 'b',
-    golden,
-    flipsMax: 0.03,
-    alpha: 0.05,
-    together: 8,
-    ageMs: DAY_MS,
-  };
-  const { id } = await service.start(asked, 'operator');
+  const { id } = await service.start(askedOf('b'), 'operator');
   await vi.waitFor(() => expect(engines.b.asked).toBeGreaterThan(8));
   engines.b.version = '2.0';
   await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), PATIENT);
@@ -205,17 +199,7 @@ test('what changes in the middle of a comparison is not certified', async () => 
 });
 
 test('a comparison with a backend that is taken away ends', async () => {
-  const golden = { name: 'g', text: GOLDEN };
-  const asked = {
-    reference: 'a',
-    backend: 'b',
-    golden,
-    flipsMax: 0.03,
-    alpha: 0.05,
-    together: 8,
-    ageMs: DAY_MS,
-  };
-  const { id } = await service.start(asked, 'operator');
+  const { id } = await service.start(askedOf('b'), 'operator');
   await vi.waitFor(() => expect(engines.b.asked).toBeGreaterThan(8));
   const { b: _taken, ...rest } = settings.backends;
   settings = { ...settings, backends: rest };
@@ -227,14 +211,7 @@ test('a comparison with a backend that is taken away ends', async () => {
 test('a comparison that is broken off takes nothing from the certificate before it', async () => {
   const { id, golden } = await compared('b');
   const demand = { sha256: golden.sha256, flipsMax: 0.03 };
-  const asked = {
-    reference: 'a',
-    backend: 'b',
-    golden: { name: 'g', text: GOLDEN },
-    together: 8,
-    ageMs: DAY_MS,
-  };
-  const again = await service.start({ ...asked, flipsMax: 0.03, alpha: 0.05 }, 'operator');
+  const again = await service.start(askedOf('b'), 'operator');
   service.stop(again.id);
   await vi.waitFor(
     () => expect(service.certificates.get(again.id)).toMatchObject({ reason: 'run-stopped' }),
@@ -249,17 +226,7 @@ test('a comparison that is broken off takes nothing from the certificate before 
 test('a control that begins anew has every certificate, and tells what it was measuring as interrupted', async () => {
   const { id } = await compared('b');
   engines.c.flips = true;
-  const golden = { name: 'g', text: GOLDEN };
-  const asked = {
-    reference: 'a',
-    backend: 'c',
-    golden,
-    flipsMax: 0.03,
-    alpha: 0.05,
-    together: 8,
-    ageMs: DAY_MS,
-  };
-  const running = await service.start(asked, 'operator');
+  const running = await service.start(askedOf('c'), 'operator');
   await service.close();
   service = await opened();
   expect(service.certificates.get(id)).toMatchObject({ verdict: 'certified' });
@@ -274,16 +241,7 @@ test('a control that begins anew has every certificate, and tells what it was me
 });
 
 test('a comparison that cannot be is refused with its reason', async () => {
-  const golden = { name: 'g.jsonl', text: 'no' };
-  const asked = {
-    reference: 'a',
-    backend: 'b',
-    golden,
-    flipsMax: 0.03,
-    alpha: 0.05,
-    together: 8,
-    ageMs: DAY_MS,
-  };
+  const asked = askedOf('b', { name: 'g.jsonl', text: 'no' });
   await expect(service.start(asked, 'x')).rejects.toThrow(/^g\.jsonl: line 1: /);
   await expect(service.start({ ...asked, backend: 'z' }, 'x')).rejects.toThrow("There is no backend 'z'.");
 });

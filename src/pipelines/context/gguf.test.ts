@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it, test } from 'vitest';
+import { text, u32, u64 } from '../../../test/registry/gguf-bytes.ts';
 import { openTokenizer } from '../preprocessing/tokenizer.ts';
 import { isGguf, readGguf } from './gguf.ts';
 
@@ -12,18 +13,6 @@ const small = join(import.meta.dirname, '../../../test/context/reference/small/b
 const { model, added_tokens: added } = JSON.parse(readFileSync(small, 'utf8'));
 const tokens = Object.keys(model.vocab).sort((a, b) => model.vocab[a] - model.vocab[b]);
 const special = new Set(added.map(({ content }: { content: string }) => content));
-
-const u32 = (value: number) => {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-};
-const u64 = (value: number) => {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  return bytes;
-};
-const text = (value: string) => Buffer.concat([u64(Buffer.byteLength(value)), Buffer.from(value)]);
 
 function told(value: unknown): Buffer {
   if (typeof value === 'string') return Buffer.concat([u32(8), text(value)]);

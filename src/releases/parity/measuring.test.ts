@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { NO, run, scores, YES } from '../../../test/releases/golden-answers.ts';
 import { seededRandom } from '../../kernel/random.ts';
-import { callOf, type GoldenAnswer, readAnswer } from './answers.ts';
+import { callOf, readAnswer } from './answers.ts';
 import { compare } from './comparing.ts';
 import { decide } from './decisions.ts';
 import { type GoldenPrompt, readGolden } from './golden.ts';
@@ -18,24 +19,6 @@ function classes(count: number, more: (i: number) => object = () => ({})): Golde
   }));
   return readGolden(lines(...all)).prompts;
 }
-
-const scores = (...data: number[]): GoldenAnswer => ({
-  outputs: [{ name: 'y', shape: [1, data.length], data }],
-});
-const YES = scores(1, 0);
-const NO = scores(0, 1);
-
-const run = (prompts: GoldenPrompt[], reference: Ask, backend: Ask, more: object = {}) =>
-  measure({
-    prompts,
-    reference,
-    backend,
-    terms: { flipsMax: 0.03, alpha: 0.05 },
-    together: 8,
-    random: seededRandom(1),
-    signal: new AbortController().signal,
-    ...more,
-  });
 
 test('a golden set names the line that is wrong, and what was expected', () => {
   const fault = (text: string) => {

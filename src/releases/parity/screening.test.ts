@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
+import { NO, run, scores, YES } from '../../../test/releases/golden-answers.ts';
 import { seededRandom } from '../../kernel/random.ts';
 import type { GoldenAnswer } from './answers.ts';
 import { decide } from './decisions.ts';
 import { type GoldenPrompt, readGolden } from './golden.ts';
-import { measure } from './measuring.ts';
 import type { Ask } from './passes.ts';
 import { screen } from './screening.ts';
 
@@ -14,23 +14,7 @@ function classes(count: number, more: object = {}): GoldenPrompt[] {
   return readGolden(all.join('\n')).prompts;
 }
 
-const scores = (...data: number[]): GoldenAnswer => ({
-  outputs: [{ name: 'y', shape: [1, data.length], data }],
-});
-const YES = scores(1, 0);
-const NO = scores(0, 1);
 const numberOf = ({ id }: GoldenPrompt) => Number(id.slice(1));
-
-const run = (prompts: GoldenPrompt[], reference: Ask, backend: Ask) =>
-  measure({
-    prompts,
-    reference,
-    backend,
-    terms: { flipsMax: 0.03, alpha: 0.05 },
-    together: 8,
-    random: seededRandom(1),
-    signal: new AbortController().signal,
-  });
 
 /** Prompts whose answers are texts, without log-probabilities. */
 const texts = (count: number) => classes(count, { kind: 'chat', request: {} });
