@@ -113,6 +113,19 @@ describe('a mistake, and what its maker is told', () => {
     `);
   });
 
+  it('no time for what takes some', () => {
+    const backend = (more: string) => seen(BACKEND.replace('model: m', `model: m, ${more}`));
+    for (const limit of ['connect', 'firstByte', 'idle', 'total'])
+      expect(backend(`timeouts: { ${limit}: 0s }`)).toContain(
+        `timeouts.${limit}: expected a duration above 0`,
+      );
+    expect(backend('probe: { every: 0.0ms }')).toContain('probe.every: expected a duration above 0');
+    const route = (more: string) => seen(`${BACKEND}routes:\n  a: { targets: [{ backend: b1 }], ${more} }\n`);
+    expect(route('deadline: 0s')).toContain('deadline: expected a duration above 0');
+    expect(route('release: { deadline: 0h }')).toContain('release.deadline: expected a duration above 0');
+    expect(route('release: { deadline: 1h, step: { timeMin: 0s } }')).toBe('no fault');
+  });
+
   it('a value without its unit, and one with a unit of its own', () => {
     const route = `targets: [{ backend: b1 }]`;
     expect(

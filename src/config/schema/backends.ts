@@ -1,7 +1,17 @@
 import { z } from 'zod';
 import { backendContext } from './context.ts';
 import { version } from './registry.ts';
-import { duration, file, headerName, headerSecret, name, secret, url, whole } from './values.ts';
+import {
+  duration,
+  durationAboveZero,
+  file,
+  headerName,
+  headerSecret,
+  name,
+  secret,
+  url,
+  whole,
+} from './values.ts';
 
 const limits = z
   .strictObject({
@@ -16,7 +26,7 @@ const limits = z
       .describe(
         'What moves the limit of an endpoint below that cap. Default: `target` where `firstToken` is given, else `knee`; `off`: the cap alone.',
       ),
-    firstToken: duration
+    firstToken: durationAboveZero
       .optional()
       .describe('Within which 19 of 20 streams are to have their first token, from sending them.'),
   })
@@ -24,12 +34,12 @@ const limits = z
 
 const timeouts = z
   .strictObject({
-    connect: duration.prefault('1s').describe('Until a connection stands.'),
-    firstByte: duration
+    connect: durationAboveZero.prefault('1s').describe('Until a connection stands.'),
+    firstByte: durationAboveZero
       .prefault('60s')
       .describe('A stream: from sending the request to the first byte of its body.'),
-    idle: duration.prefault('30s').describe('A stream: the longest pause between two pieces.'),
-    total: duration.prefault('600s').describe('The whole answer of one attempt.'),
+    idle: durationAboveZero.prefault('30s').describe('A stream: the longest pause between two pieces.'),
+    total: durationAboveZero.prefault('600s').describe('The whole answer of one attempt.'),
   })
   .prefault({});
 
@@ -40,7 +50,9 @@ const probe = z
       .regex(/^\//, 'expected a path that starts with /')
       .optional()
       .describe('Asked by GET at the root of the endpoint. Default: by engine. Never an inference.'),
-    every: duration.prefault('5s').describe('Mean time between two probes; each is moved by up to a fifth.'),
+    every: durationAboveZero
+      .prefault('5s')
+      .describe('Mean time between two probes; each is moved by up to a fifth.'),
     healthy: whole(1).default(2).describe('Good answers in a row that make an endpoint well.'),
     unhealthy: whole(1).default(3).describe('Bad answers in a row that make it unwell.'),
     off: z.boolean().default(false).describe('Sends no probes.'),
@@ -147,8 +159,7 @@ const openai = z.strictObject({
 });
 const oip = z.strictObject({ engine: z.literal(OIP_ENGINES).describe('What serves the model.'), ...remote });
 
-const idleStop = duration
-  .refine((ms) => ms > 0, 'expected more than 0')
+const idleStop = durationAboveZero
   .optional()
   .describe(
     'A host without requests for so long is stopped; the next request wakes it. Default: it runs on.',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, name } from './values.ts';
+import { durationAboveZero, name } from './values.ts';
 
 /** How two answers to one request may be held against each other. */
 const COMPARISONS = ['exact', 'structured', 'numeric', 'decision', 'embedding', 'judge'] as const;
@@ -24,7 +24,7 @@ export const compare = z
       .describe(
         'Of `embedding` and `judge`: the route that is asked, at the priority batch; nobody is charged.',
       ),
-    budget: duration
+    budget: durationAboveZero
       .prefault('60s')
       .describe('Of `embedding` and `judge`: how long that may take, waiting included.'),
     whitespace: z

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, rate, secret, url, whole } from './values.ts';
+import { duration, durationAboveZero, rate, secret, url, whole } from './values.ts';
 
 /** What can be watched of any answer, and how it is looked at. */
 export const DRIFT_FEATURES = {
@@ -48,7 +48,9 @@ const hook = z
       .describe(
         'Signs what is sent: `x-armature-signature: sha256=` and the HMAC of the body. Default: unsigned.',
       ),
-    timeout: duration.prefault('30s').describe('How long it may take to say that the work has begun.'),
+    timeout: durationAboveZero
+      .prefault('30s')
+      .describe('How long it may take to say that the work has begun.'),
   })
   .refine((each) => (each.url === undefined) !== (each.command === undefined), {
     error: 'expected either url or command',

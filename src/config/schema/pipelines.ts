@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, name, whole } from './values.ts';
+import { durationAboveZero, name, whole } from './values.ts';
 
 const template = z.string().meta({ title: 'template' });
 
@@ -69,7 +69,7 @@ const stage = z
       .describe('A list of texts or items: the route is asked once for each, as `item` in the templates.'),
     concurrency: whole(1, 64).optional().describe('With `each`: how many are asked at once. Default: 4.'),
     budget: z
-      .union([z.literal('auto'), duration], { error: 'expected auto or a duration such as 60ms' })
+      .union([z.literal('auto'), durationAboveZero], { error: 'expected auto or a duration such as 60ms' })
       .optional()
       .describe(
         'The longest it may take; auto spreads the deadline by measured latencies. Default: what is left of the deadline.',
@@ -186,7 +186,7 @@ export function madeOf(stage: {
 }
 
 export const pipeline = z.strictObject({
-  deadline: duration.prefault('120s').describe('The whole pipeline.'),
+  deadline: durationAboveZero.prefault('120s').describe('The whole pipeline.'),
   stages: z
     .record(name, stage)
     .describe('Its steps; the answer is that of the one that no other comes after.'),

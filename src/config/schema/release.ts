@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { compare } from './compare.ts';
 import { stress } from './stress.ts';
-import { duration, name, whole } from './values.ts';
+import { duration, durationAboveZero, name, whole } from './values.ts';
 
 const share = (says: string) =>
   z
@@ -44,7 +44,9 @@ export const release = z
       )
       .optional(),
     stress: stress.optional(),
-    deadline: duration.prefault('24h').describe('All of it; what is not certified by then is rolled back.'),
+    deadline: durationAboveZero
+      .prefault('24h')
+      .describe('All of it; what is not certified by then is rolled back.'),
     alpha: share(
       'The chance of a false abort in the life of a release, however often it is looked at.',
     ).default(0.05),

@@ -7,7 +7,7 @@ import { parity, sentinel } from './parity.ts';
 import { prepare } from './prepare.ts';
 import { release } from './release.ts';
 import { tiers } from './tiers.ts';
-import { duration, hash, name, rate, size, whole } from './values.ts';
+import { duration, durationAboveZero, hash, name, rate, size, whole } from './values.ts';
 
 const rung = z.union(
   [
@@ -73,7 +73,7 @@ export const route = z.strictObject({
     .max(20)
     .default([])
     .describe('What the route falls back to, in order, when it cannot answer in full.'),
-  deadline: duration.prefault('120s').describe('A whole answer; for a stream, its first content.'),
+  deadline: durationAboveZero.prefault('120s').describe('A whole answer; for a stream, its first content.'),
   queue: z
     .strictObject({ max: whole(0, 1_000_000).default(512).describe('Requests that may wait.') })
     .prefault({})

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, rate, size, whole } from './values.ts';
+import { durationAboveZero, rate, size, whole } from './values.ts';
 
 /** What a backend has to show in a load test before callers meet it. */
 export const stress = z
@@ -8,7 +8,9 @@ export const stress = z
     concurrency: whole(1, 10_000)
       .optional()
       .describe('A closed loop instead: so many at all times, the next when one has ended.'),
-    duration: duration.prefault('30s').describe('How long is counted, after a fifth of it that is not.'),
+    duration: durationAboveZero
+      .prefault('30s')
+      .describe('How long is counted, after a fifth of it that is not.'),
     tokensIn: whole(1, 1_000_000).default(128).describe('Tokens of a prompt.'),
     tokensOut: whole(1, 1_000_000).default(64).describe('Tokens that an answer may have.'),
     kind: z
@@ -17,7 +19,7 @@ export const stress = z
       .describe(
         'What is asked for. Default: `tensors` of engines of the Open Inference Protocol, else streamed chats.',
       ),
-    p99Max: duration
+    p99Max: durationAboveZero
       .prefault('2s')
       .describe('What 99 of 100 may take: to the first token of a stream, to the answer else.'),
     errorsMax: z

@@ -10,6 +10,11 @@ export const duration = z
   .transform((text) => parseDuration(text)!)
   .meta({ title: 'duration' });
 
+/** A time limit, or a period: no time at all would let nothing happen, or everything at once. */
+export const durationAboveZero = duration.refine((ms) => ms > 0, {
+  error: 'expected a duration above 0, such as 450ms, 2s or 24h',
+});
+
 /** Written `8MiB`; read as bytes. */
 export const size = z
   .string({ error: 'expected a size such as 512KiB, 8MiB or 2GiB' })
