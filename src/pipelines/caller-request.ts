@@ -92,21 +92,27 @@ export function extrasFor(x: Exchange, body: Json, kind: string, stream: boolean
   const called = x.call!.kind;
   const extras: Json = {};
   if (kind !== 'chat' && kind !== 'completions' && kind !== 'embeddings') return extras;
-  for (const [key, value] of Object.entries(body)) {
+  const scanned = scanMembers(x.caller.body);
+  if (typeof scanned === 'string') throw new Error(`a body that was parsed: ${scanned}`);
+  for (const { key, start, end } of scanned.members) {
     if (OWN.includes(key) || (called !== kind && !BOTH_KNOW.includes(key))) continue;
-    setMember(extras, key, typeof value === 'number' ? exactly(x.caller.body, key, value) : value);
+    setMember(extras, key, exactly(x.caller.body.toString('utf8', start, end), body[key]));
   }
   if (stream && body['stream_options'] != null) extras['stream_options'] = body['stream_options'];
   return extras;
 }
 
-/** A number that JavaScript would round, or has no room for, goes on in the caller's own digits. */
-function exactly(body: Buffer, key: string, value: number): unknown {
-  if (Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))) return value;
-  const scanned = scanMembers(body);
-  const member =
-    typeof scanned === 'string' ? undefined : scanned.members.findLast((each) => each.key === key);
-  return member ? rawJson(body.toString('latin1', member.start, member.end)) : value;
+/** In it may stand a number that JavaScript would round, or has no room for. */
+const LONG_NUMBER = /\d{16}|\d[eE]/;
+
+/** What `text` says, with such numbers in its own digits; `value` where there is none. */
+function exactly(text: string, value: unknown): unknown {
+  if (typeof value === 'string' || !LONG_NUMBER.test(text)) return value;
+  return JSON.parse(text, (_key, each: unknown, { source }: { source?: string } = {}) => {
+    if (typeof each !== 'number' || source === undefined) return each;
+    const kept = Number.isFinite(each) && (!Number.isInteger(each) || Number.isSafeInteger(each));
+    return kept ? each : rawJson(source);
+  });
 }
 
 /** In V8, and not in TypeScript's library yet. */

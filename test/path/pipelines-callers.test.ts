@@ -101,10 +101,13 @@ describe('callers', () => {
     gateway.send(
       'POST',
       '/v1/chat/completions',
-      '{"model":"search","messages":[{"role":"user","content":"Hi"}],"seed":12345678901234567890,"top_p":1e400,"__proto__":{"x":1}}',
+      '{"model":"search","messages":[{"role":"user","content":"Hi"}],"seed":12345678901234567890,"top_p":1e400,' +
+        '"__proto__":{"x":1},"metadata":{"order":9007199254740993,"of":["\\u00e9",0.5,18446744073709551615]}}',
     );
     await gateway.time.advance(50);
-    expect(String(gateway.served[0]!.request.body)).toContain('"seed":12345678901234567890,"top_p":1e400,');
+    const asked = String(gateway.served[0]!.request.body);
+    expect(asked).toContain('"seed":12345678901234567890,"top_p":1e400,');
+    expect(asked).toContain('"metadata":{"order":9007199254740993,"of":["\u00e9",0.5,18446744073709551615]}');
   });
 
   it('who leave cancel every stage that runs', async () => {
