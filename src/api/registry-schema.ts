@@ -95,7 +95,9 @@ export const registeredInFullSchema = z
 
 export const versionRequest = z
   .strictObject({
-    manifest: z.record(z.string(), z.unknown()),
+    manifest: z.record(z.string(), z.unknown(), {
+      error: 'expected a map of what the version is, "training" at least',
+    }),
     files: z
       .array(z.strictObject({ path: z.string().min(1).max(500), sha256 }))
       .min(1)

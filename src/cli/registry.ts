@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import type {
   AliasView,
   AliasViewInFull,
@@ -12,6 +10,7 @@ import { systemClock } from '../kernel/clock.ts';
 import { formatSize } from '../kernel/units.ts';
 import { type ActionGroup, askedWrongly, defineAction, failed, wholeNumber } from './command.ts';
 import { table } from './output.ts';
+import { manifestIn } from './registry-manifest.ts';
 import { shownDifference, shownVersion } from './registry-shown.ts';
 import { atVersion, followSteps, read, referenceIn, stepsShown } from './registry-steps.ts';
 import { contentOf, filesIn } from './registry-upload.ts';
@@ -232,13 +231,5 @@ async function allOf<Item>(running: Running, path: string): Promise<Item[]> {
     items.push(...page.data);
     if (page.next === null) return items;
     after = `&after=${encodeURIComponent(page.next)}`;
-  }
-}
-
-function manifestIn(file: string): unknown {
-  try {
-    return parse(readFileSync(file, 'utf8'));
-  } catch (error) {
-    throw askedWrongly(`the manifest ${file} cannot be read: ${(error as Error).message}`);
   }
 }

@@ -3,7 +3,6 @@ import { shownKey } from './masking.ts';
 import { nearest, nearestUnit } from './nearest.ts';
 import type { Path } from './places.ts';
 import { UNRESOLVED } from './references.ts';
-import { settingsSchema } from './schema/index.ts';
 import { at, bare, chosen, definition, isMap, lookUp, marked, meant, type Schema } from './shape.ts';
 import type { Draft, Sources } from './sources.ts';
 
@@ -11,6 +10,7 @@ type Issue = core.$ZodIssue;
 
 /** What a schema fault is explained on. */
 interface Context {
+  schema: Schema;
   document: unknown;
   sources: Sources;
 }
@@ -18,7 +18,7 @@ interface Context {
 /** Turns what zod says into what a person is told: what was expected, what was found, and what was probably meant. */
 export function explain(issue: Issue, context: Context, base: Path = []): Draft[] {
   const path = [...base, ...(issue.path as (string | number)[])];
-  const { schema, value } = lookUp(settingsSchema, context.document, path);
+  const { schema, value } = lookUp(context.schema, context.document, path);
   if (value === UNRESOLVED) return []; // told where the reference stands
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => unknownKey(key, path, schema, value));
@@ -69,10 +69,10 @@ export function strayFor(key: string, map: unknown): string | undefined {
 }
 
 /** The key that says of which kind a map is, misspelt: no other key of the map can be judged without it. */
-function misspelt(path: Path, { document }: Context): Draft[] | undefined {
+function misspelt(path: Path, { schema: whole, document }: Context): Draft[] | undefined {
   const key = String(path.at(-1));
   const above = path.slice(0, -1);
-  const { schema, value } = lookUp(settingsSchema, document, above);
+  const { schema, value } = lookUp(whole, document, above);
   if (!schema || definition(bare(schema)).discriminator !== key) return undefined;
   const stray = strayFor(key, value);
   if (stray === undefined) return undefined;
@@ -84,21 +84,26 @@ function misspelt(path: Path, { document }: Context): Draft[] | undefined {
 }
 
 /** A key that must be there; told at the map that lacks it, unless it is there misspelt and told as unknown. */
-function missing(issue: Issue, path: Path, { document }: Context): Draft[] {
+function missing(issue: Issue, path: Path, { schema: whole, document }: Context): Draft[] {
   const key = String(path.at(-1));
-  const { schema: holder, value } = lookUp(settingsSchema, document, path.slice(0, -1));
+  const { schema: holder, value } = lookUp(whole, document, path.slice(0, -1));
   const known = holder ? keysOf(chosen(holder, value)) : [];
   const strays = isMap(value) ? Object.keys(value).filter((name) => !known.includes(name)) : [];
   if (strays.some((stray) => nearest(stray, known) === key)) return [];
-  const { schema } = lookUp(settingsSchema, document, path);
+  const { schema } = lookUp(whole, document, path);
   const expected = bareWords(expectation(issue, schema));
   const message = `"${key}" is missing: expected ${expected}`;
   const hint = schema && marked(schema, 'description');
   return [{ code: 'missing-key', path, at: 'key', message, expected, found: 'nothing', hint }];
 }
 
-function badValue(expected: string, path: Path, { document, sources }: Context, hint?: string): Draft {
-  const found = sources.shown(settingsSchema, document, path);
+function badValue(
+  expected: string,
+  path: Path,
+  { schema, document, sources }: Context,
+  hint?: string,
+): Draft {
+  const found = sources.shown(schema, document, path);
   return {
     code: 'bad-value',
     path,
@@ -134,16 +139,12 @@ function union(
         .map((key) => nearest(key, keys))
         .find((key) => key !== undefined)
     : nearest(String(value), literals);
-  const draft = badValue(
-    own ?? 'expected another kind of value',
-    path,
-    context,
-    like && `did you mean "${like}"?`,
-  );
+  const expected = own ?? 'expected another kind of value';
+  const draft = badValue(expected, path, context, like && `did you mean "${like}"?`);
   if (isMap(value) && Object.keys(value).length > 0) {
     const keys = Object.keys(value).map((key) => shownKey(key, path));
     draft.found = `a map with ${keys.join(', ')}`;
-    draft.message = `${own}, found ${draft.found}`;
+    draft.message = `${expected}, found ${draft.found}`;
   }
   return [draft];
 }

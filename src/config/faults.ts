@@ -69,12 +69,12 @@ export function formatFault(fault: Fault): string {
 /** Faults that are written out for people; of more, the number is told. */
 const WRITTEN_MAX = 100;
 
-/** All faults, and how many there are. */
-export function formatFaults(faults: readonly Fault[]): string {
+/** All faults, and how many there are in `what`. */
+export function formatFaults(faults: readonly Fault[], what = 'the configuration'): string {
   const lines = faults.slice(0, WRITTEN_MAX).map(formatFault);
   if (faults.length > WRITTEN_MAX) lines.push(`... and ${faults.length - WRITTEN_MAX} more`);
   const count = faults.length === 1 ? '1 fault' : `${faults.length} faults`;
-  return [...lines, `${count} in the configuration`].join('\n');
+  return [...lines, `${count} in ${what}`].join('\n');
 }
 
 /** Faults as the API and `armature check --json` give them: the same members always, null where there is nothing to say. */

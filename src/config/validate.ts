@@ -39,7 +39,7 @@ export function validate(document: Record<string, unknown>, sources: Sources, in
 
 /** Explains what zod found, and what it would have found in backends had it known their engine. */
 function explainAll(document: Record<string, unknown>, issues: core.$ZodIssue[], sources: Sources): Draft[] {
-  const drafts = issues.flatMap((issue) => explain(issue, { document, sources }));
+  const drafts = issues.flatMap((issue) => explain(issue, { schema: settingsSchema, document, sources }));
   const corrected = structuredClone(document);
   const names = new Set<string>();
   for (const { code, path } of issues) {
@@ -51,7 +51,10 @@ function explainAll(document: Record<string, unknown>, issues: core.$ZodIssue[],
   if (names.size === 0) return drafts;
   const again = settingsSchema.safeParse(corrected).error?.issues ?? [];
   const inside = again.filter(({ path }) => path[0] === 'backends' && names.has(String(path[1])));
-  return [...drafts, ...inside.flatMap((issue) => explain(issue, { document: corrected, sources }))];
+  return [
+    ...drafts,
+    ...inside.flatMap((issue) => explain(issue, { schema: settingsSchema, document: corrected, sources })),
+  ];
 }
 
 const ENGINES = [...OPENAI_ENGINES, ...OIP_ENGINES, 'local', 'sim'];

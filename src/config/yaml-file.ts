@@ -283,11 +283,7 @@ const isEmpty = (node: Node): boolean =>
 /** The parser's words, and ours: what is wrong, and how it is mended. */
 const SYNTAX: readonly (readonly [pattern: RegExp, message: string, hint?: string])[] = [
   [/^Tabs are not allowed/, 'a line is indented with a tab', 'YAML is indented with spaces'],
-  [
-    /multiple documents/,
-    'a second document begins here',
-    'a configuration file is one document: remove the "---"',
-  ],
+  [/multiple documents/, 'a second document begins here', 'a file is one document: remove the "---"'],
   [/^With stringKeys/, 'a key is not a plain text', 'a text that starts with { or [ needs quotes'],
   [
     /^Implicit keys need to be on a single line/,

@@ -228,6 +228,22 @@ describe('what is not taken', () => {
     expect((await run(control, 'registry', 'ls', '--json')).text).not.toContain('"q"');
   });
 
+  test('a request whose manifest is none is told what was expected', async () => {
+    const path = '/api/v1/registry/q/versions';
+    const asked = { files: [{ path: 'w', sha256: '0'.repeat(64) }] };
+    const answered = async (manifest: unknown) =>
+      (await control.change('POST', path, { ...asked, manifest })).content.toString();
+    for (const manifest of [null, [], 'text'])
+      expect(await answered(manifest)).toContain('expected a map of what the version is');
+    const { status, content } = await control.change('POST', path, { ...asked, manifest: { driver: 5 } });
+    expect(status).toBe(400);
+    for (const part of [
+      'driver: expected a text, found 5',
+      '\\"training\\" is missing: expected all of commit',
+    ])
+      expect(content.toString()).toContain(part);
+  });
+
   test('weights that lie elsewhere and are not there, a training that cannot be rebuilt, what nobody knows', async () => {
     const part = files.version('r', { 'model.onnx': onnx({ external: 'model.bin' }) });
     expect((await refusal(...part)).notes).toContain(

@@ -1,6 +1,7 @@
 import type { Inspection, WeightsFormat } from './formats/index.ts';
 import { WEIGHTS_FORMATS } from './formats/index.ts';
 import type { Manifest, ManifestFile, ManifestInput } from './manifest.ts';
+import { folderOf, missingParts } from './parts.ts';
 
 /** A file that is there, and what was found in it. */
 export interface InspectedFile {
@@ -79,8 +80,7 @@ function formatFaults(said: ManifestInput, files: readonly InspectedFile[], pick
     if (inspection.format === 'bytes' && !isExpected(path, files))
       faults.push(`${path} is of no known format, and no other file says what is in it`);
   }
-  for (const each of files) faults.push(...missingParts(each, files));
-  return faults;
+  return [...faults, ...missingParts(files)];
 }
 
 /** Whether a file without a header of its own belongs to another that says so. */
@@ -91,14 +91,6 @@ function isExpected(path: string, files: readonly InspectedFile[]): boolean {
       return path.startsWith(folder) && OF_SAVED_MODEL.test(path.slice(folder.length));
     return inspection.external?.some((part) => folder + part === path) ?? false;
   });
-}
-
-function missingParts({ path, inspection }: InspectedFile, files: readonly InspectedFile[]): string[] {
-  const folder = folderOf(path);
-  const missing = (inspection.external ?? []).filter(
-    (part) => !files.some((each) => each.path === folder + part),
-  );
-  return missing.map((part) => `${path} has weights in ${folder + part}, which is not among the files`);
 }
 
 function dangerFaults(files: readonly InspectedFile[], allowed: boolean): string[] {
@@ -184,5 +176,3 @@ function fileOf({ path, sha256, bytes, inspection: { format, tokenizer } }: Insp
   const role = heavy ? 'weights' : isTokenizer ? 'tokenizer' : isTemplate ? 'template' : 'other';
   return { path, sha256, bytes, format, role };
 }
-
-const folderOf = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import type { z } from 'zod';
+import type { Fault } from '../../config/faults.ts';
 import { FILES_MAX, type RegistryStore, type StoredAlias, type StoredVersion } from '../../store/registry.ts';
 import { completeManifest, type InspectedFile } from './complete.ts';
 import { aboutVersion, bytesOf, Content, type ContentOptions, nameOf } from './content.ts';
 import { type Difference, differences } from './difference.ts';
 import type { Inspection } from './formats/index.ts';
-import { FILE_PATH, type Manifest, manifestSchema, missingIn } from './manifest.ts';
+import { FILE_PATH, type Manifest, missingIn } from './manifest.ts';
+import { readManifest } from './manifest-faults.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import { ALIAS_NAME, MODEL_NAME, type Reference, readReference, writeReference } from './reference.ts';
 import { Refused } from './refused.ts';
@@ -59,10 +60,10 @@ export class Registry {
         'invalid_request',
         `'${model}' is no name of a model: 100 letters, digits and . _ - at most`,
       );
-    const said = manifestSchema.safeParse(asked.manifest);
-    if (!said.success) throw refusedFor(`the manifest of ${model} cannot be used`, faultsOf(said.error));
+    const said = readManifest(asked.manifest);
+    if (!said.manifest) throw refusedFor(`the manifest of ${model} cannot be used`, said.faults.map(inWords));
     const files = await this.#filesOf(asked.files);
-    const { manifest, faults } = completeManifest(said.data, files, allowPickle ? actor : undefined);
+    const { manifest, faults } = completeManifest(said.manifest, files, allowPickle ? actor : undefined);
     const { parent, causes, faults: broken } = await this.#linksOf(manifest);
     if (faults.length + broken.length > 0)
       throw refusedFor(`this is no version of ${model}`, [...faults, ...broken]);
@@ -262,10 +263,8 @@ function refusedFor(what: string, faults: string[]): Refused {
   return new Refused('invalid_request', `${what}: ${faults.join('; ')}`, faults);
 }
 
-function faultsOf(error: z.ZodError): string[] {
-  return error.issues.map(({ path, message }) =>
-    path.length === 0 ? message : `${path.join('.')}: ${message}`,
-  );
+function inWords({ path, message, hint }: Fault): string {
+  return `${path === '' ? '' : `${path}: `}${message}${hint === undefined ? '' : ` (${hint})`}`;
 }
 
 export { type Manifest, missingIn };

@@ -22,27 +22,37 @@ const path = z
   .max(500)
   .regex(FILE_PATH, 'expected a relative path with slashes, without . and .. in it');
 
-const training = z.union(
-  [
-    z.strictObject({
-      commit: text(200).describe('Commit of the code that trained it.'),
-      image: text().describe('Image that it ran in, by digest.'),
-      lockFile: sha256.describe('SHA-256 of the lock file of its packages.'),
-      seed: z.union([z.int(), text(200)]).describe('Seed of its randomness.'),
-      hardware: text().describe('What it ran on, and how many.'),
-      command: text(10_000).describe('The command, with its arguments.'),
-      data: text().describe('Which data, by a reference that stays.'),
+const REBUILT_BY = ['commit', 'image', 'lockFile', 'seed', 'hardware', 'command', 'data'] as const;
+
+const TRAINING_WANTED =
+  'expected all of commit, image, lockFile, seed, hardware, command and data, for it to be rebuilt, or { unknown: WHY } alone';
+
+/** All that it takes to rebuild it, or why that cannot be told: never a part of it. */
+const training = z
+  .strictObject(
+    {
+      commit: text(200).optional().describe('Commit of the code that trained it.'),
+      image: text().optional().describe('Image that it ran in, by digest.'),
+      lockFile: sha256.optional().describe('SHA-256 of the lock file of its packages.'),
+      seed: z
+        .union([z.int(), text(200)], { error: 'expected a whole number or a text' })
+        .optional()
+        .describe('Seed of its randomness.'),
+      hardware: text().optional().describe('What it ran on, and how many.'),
+      command: text(10_000).optional().describe('The command, with its arguments.'),
+      data: text().optional().describe('Which data, by a reference that stays.'),
       more: settings.optional().describe('Whatever else is worth telling.'),
-    }),
-    z.strictObject({
-      unknown: text().describe('Why it cannot be told, such as where the model was taken from.'),
-    }),
-  ],
-  {
-    error:
-      'expected all of commit, image, lockFile, seed, hardware, command and data, for it to be rebuilt, or { unknown: WHY }',
-  },
-);
+      unknown: text().optional().describe('Why it cannot be told, such as where the model was taken from.'),
+    },
+    { error: ({ code }) => (code === 'invalid_type' ? TRAINING_WANTED : undefined) },
+  )
+  .refine(
+    (told) =>
+      told.unknown === undefined
+        ? REBUILT_BY.every((key) => told[key] !== undefined)
+        : Object.keys(told).length === 1,
+    { error: TRAINING_WANTED },
+  );
 
 /** As it is written, YAML or JSON. */
 export const manifestSchema = z.strictObject({
@@ -151,6 +161,6 @@ export function missingIn(manifest: Manifest): string[] {
   const untold = WORTH_TELLING.filter((key) => manifest[key] === undefined) as string[];
   if (manifest.engine && manifest.engine.image === undefined) untold.push('engine.image');
   if (manifest.engine && manifest.engine.settings === undefined) untold.push('engine.settings');
-  if ('unknown' in manifest.training) untold.push('training');
+  if (manifest.training.unknown !== undefined) untold.push('training');
   return untold;
 }

@@ -30,6 +30,10 @@ export interface Inspection {
   template?: string;
   /** Paths, from its own folder, of files that hold its weights. */
   external?: string[];
+  /** Paths, from its own folder, of files without which it is not whole, and which say themselves what they are. */
+  needs?: string[];
+  /** Which part it is of a model in several files, from 0 on. */
+  split?: { part: number; of: number };
   /** Why nobody should load it, in words. */
   danger?: string;
 }

@@ -14,6 +14,7 @@ import {
   torchScript,
   zip,
 } from '../../../../test/registry/model-files.ts';
+import { text, u32, u64 } from '../../../../test/registry/gguf-bytes.ts';
 import { BrokenFile, inspect } from './index.ts';
 
 let folder: string;
@@ -97,6 +98,16 @@ describe('weights', () => {
     expect(other.template).toBe(found.template);
     await expect(look(gguf(values, 33))).rejects.toThrow('ends too early');
     await expect(look(gguf(values).subarray(0, 90))).rejects.toBeInstanceOf(BrokenFile);
+    expect((await look(gguf({ 'split.no': 1, 'split.count': 3 }))).split).toEqual({ part: 1, of: 3 });
+    expect((await look(gguf({ 'split.no': 0, 'split.count': 1 }))).split).toBeUndefined();
+  });
+
+  test('gguf: lists without a measure are not read into memory', async () => {
+    const head = (list: Buffer) =>
+      Buffer.concat([Buffer.from('GGUF'), u32(3), u64(0), u64(1), text('a'), u32(9), list]);
+    const nested = Buffer.concat(Array.from({ length: 100_000 }, () => Buffer.concat([u32(9), u64(1)])));
+    await expect(look(head(nested))).rejects.toThrow('lists in lists');
+    await expect(look(head(Buffer.concat([u32(0), u64(200_000_000)])))).rejects.toThrow('lists more than');
   });
 
   test('onnx: inputs, outputs, numbers, and weights that lie elsewhere', async () => {
@@ -115,7 +126,8 @@ describe('weights', () => {
   });
 
   test('SavedModel, SentencePiece, texts and tables', async () => {
-    expect((await look(savedModel())).format).toBe('savedmodel');
+    expect(await look(savedModel())).toEqual({ format: 'savedmodel', told: { graphs: 1 } });
+    expect((await look(savedModel('VarHandleOp'))).needs).toEqual(['variables/variables.index']);
     const piece = Buffer.concat([field(1, '<unk>'), field(3, 2)]);
     expect(await look(Buffer.concat([field(1, piece), field(1, piece)]))).toMatchObject({
       format: 'sentencepiece',
@@ -123,6 +135,8 @@ describe('weights', () => {
     });
     expect((await look('{"model": {"vocab": {}}}')).tokenizer).toMatch(/^[0-9a-f]{64}$/);
     expect((await look('{"chat_template": "x"}')).template).toMatch(/^[0-9a-f]{64}$/);
+    const index = { weight_map: { a: 'model-1.safetensors', b: 'model-2.safetensors', c: 'model-1.safetensors' } };
+    expect((await look(JSON.stringify(index))).needs).toEqual(['model-1.safetensors', 'model-2.safetensors']);
     expect((await look('# A model card\n')).format).toBe('text');
     expect((await look(Buffer.from([0xff, 0xfe, 0, 1]))).format).toBe('bytes');
   });

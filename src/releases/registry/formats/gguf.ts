@@ -98,12 +98,14 @@ export function inspectGguf(file: Bytes): Inspection | undefined {
   const precision = called !== undefined && holds(numbers, called) ? called : undefined;
   const template = values.get('tokenizer.chat_template');
   const tokenizer = tokenizerHash(values);
+  const [part, of] = [values.get('split.no'), values.get('split.count')];
   return {
     format: 'gguf',
     numbers,
     ...(precision !== undefined && { precision }),
     told: toldIn(values),
     ...(tokenizer !== undefined && { tokenizer }),
+    ...(typeof part === 'number' && typeof of === 'number' && of > 1 && { split: { part, of } }),
     ...(typeof template === 'string' && { template: createHash('sha256').update(template).digest('hex') }),
   };
 }

@@ -50,14 +50,20 @@ function inspectText(file: FileBytes): Inspection | undefined {
   if (text === undefined) return undefined;
   const value = parsed(text);
   if (typeof value !== 'object' || value === null) return { format: 'text' };
-  const { model, chat_template: template } = value as Record<string, unknown>;
+  const { model, chat_template: template, weight_map: shards } = value as Record<string, unknown>;
   const isTokenizer = typeof model === 'object' && model !== null && 'vocab' in model;
   const hash = (content: string | Buffer) => createHash('sha256').update(content).digest('hex');
   return {
     format: 'json',
     ...(isTokenizer && { tokenizer: hash(bytes) }),
     ...(typeof template === 'string' && { template: hash(template) }),
+    ...(typeof shards === 'object' && shards !== null && { needs: shardsIn(shards) }),
   };
+}
+
+/** Files that an index of weights in several files names, such as `model.safetensors.index.json`. */
+function shardsIn(weightMap: object): string[] {
+  return [...new Set(Object.values(weightMap).filter((file) => typeof file === 'string'))];
 }
 
 /** Texts have no control characters but white space; messages begin with some. */

@@ -1,24 +1,47 @@
-import type { Inspection } from './contracts.ts';
+import { BrokenFile, type Inspection } from './contracts.ts';
 import type { Bytes } from './file-bytes.ts';
-import { fieldsOf } from './protobuf.ts';
+import { type Field, fieldsOf, textOf } from './protobuf.ts';
 
 /**
  * saved_model.pb of a SavedModel: a message of a version and of graphs, and of nothing else
  * (tensorflow/core/protobuf/saved_model.proto). Undefined where it is none.
  */
 export function inspectSavedModel(file: Bytes): Inspection | undefined {
-  let [version, graphs] = [0, 0];
+  let version = 0;
+  const graphs: Field[] = [];
   try {
-    for (const { number, value } of fieldsOf(file, 0, file.size)) {
-      if (number === 1) version = value;
-      else if (number === 2) graphs++;
+    for (const each of fieldsOf(file, 0, file.size)) {
+      if (each.number === 1) version = each.value;
+      else if (each.number === 2) graphs.push(each);
       else return undefined;
     }
   } catch {
     return undefined; // no message at all
   }
-  if (version !== 1 || graphs === 0) return undefined;
-  return { format: 'savedmodel', told: { graphs } };
+  if (version !== 1 || graphs.length === 0) return undefined;
+  return {
+    format: 'savedmodel',
+    told: { graphs: graphs.length },
+    // Of constants alone it has no files of variables, and is whole.
+    ...(graphs.some((graph) => hasVariables(file, graph)) && { needs: VARIABLES }),
+  };
+}
+
+const VARIABLES = ['variables/variables.index'];
+const VARIABLE_OPS = new Set(['VarHandleOp', 'VariableV2', 'Variable']);
+
+/** Whether a node of its graph is a variable: MetaGraphDef.graph_def (2), GraphDef.node (1), NodeDef.op (2). */
+function hasVariables(file: Bytes, metaGraph: Field): boolean {
+  const inside = ({ from, to }: Field, number: number) =>
+    fieldsOf(file, from, to).filter((field) => field.number === number);
+  try {
+    return inside(metaGraph, 2)
+      .flatMap((graph) => inside(graph, 1))
+      .flatMap((node) => inside(node, 2))
+      .some((op) => VARIABLE_OPS.has(textOf(file, op, 50)));
+  } catch (error) {
+    throw new BrokenFile(`its graph cannot be read: ${(error as Error).message}`);
+  }
 }
 
 /** The vocabulary of SentencePiece: a message that begins with its pieces, each a text with a score (sentencepiece_model.proto). */
