@@ -112,5 +112,5 @@ function spread(values: number[]): string {
   if (values.length === 0) return '-';
   const sorted = [...values].sort((a, b) => a - b);
   const digits = (value: number) => (value < 100 ? value.toFixed(1) : Math.round(value).toLocaleString('en'));
-  return `${digits(median(values))}, ${digits(sorted[Math.floor(0.9 * (sorted.length - 1))]!)}`;
+  return `${digits(median(values))}, ${digits(sorted[Math.ceil(0.9 * sorted.length) - 1]!)}`;
 }
