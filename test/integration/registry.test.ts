@@ -1,66 +1,13 @@
-import { createHash } from 'node:crypto';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import S3rver from 's3rver';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { main } from '../../src/cli/program.ts';
 import { gguf, onnx, pickle, safetensors } from '../registry/model-files.ts';
 import { ControlProcess } from './control-process.ts';
+import { config, Files, run, sha256 } from './registry-command.ts';
 
 /** The registry by its command, against a control process, with content in a directory and in an S3-compatible server. */
-
-const BACKEND = { engine: 'openai', model: 'm', endpoints: ['http://127.0.0.1:9/v1'], probe: { off: true } };
-const config = (registry: object, version?: string) => ({
-  registry,
-  backends: { far: { ...BACKEND, ...(version && { version }) } },
-  routes: { chat: { targets: [{ backend: 'far' }] } },
-});
-const TRAINING = { unknown: 'made for a test' };
-const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
-
-/** Runs the command as it is typed; JSON lines of stdout are read. */
-async function run(control: ControlProcess, ...argv: string[]) {
-  const [lines, notes]: [string[], string[]] = [[], []];
-  const output = {
-    tty: false,
-    print: (text: string) => void lines.push(text),
-    write: (text: string) => void lines.push(text),
-    json: (value: unknown) => void lines.push(JSON.stringify(value)),
-    note: (text: string) => void notes.push(text),
-  };
-  process.env.ARMATURE_ADMIN_TOKEN = control.token;
-  const code = await main([...argv, '--admin', `http://127.0.0.1:${control.adminPort}`], output);
-  const said = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
-  return { code, text: lines.join('\n'), last: said.at(-1), notes: notes.join('\n') };
-}
-
-/** Files of a model in a folder of their own, with a manifest. */
-class Files {
-  readonly folder = mkdtempSync(join(tmpdir(), 'armature-model-'));
-
-  write(name: string, content: Buffer | string): string {
-    const path = join(this.folder, name);
-    mkdirSync(join(path, '..'), { recursive: true });
-    writeFileSync(path, content);
-    return path;
-  }
-
-  /** The arguments that add these files as a version. */
-  version(name: string, files: Record<string, Buffer | string>, manifest: object = {}): string[] {
-    const said = this.write(`manifest-${name}.yaml`, JSON.stringify({ training: TRAINING, ...manifest }));
-    const paths = Object.entries(files).flatMap(([path, content]) => ['--file', this.write(path, content)]);
-    return ['registry', 'add', name, '--manifest', said, ...paths];
-  }
-}
 
 let files: Files;
 beforeEach(() => {
@@ -336,70 +283,4 @@ test('what a backend serves is not removed, and a backend may not name what is n
   const taken = await run(control, 'registry', 'alias', 'm', 'production', '--remove');
   expect(taken).toMatchObject({ code: 1, notes: expect.stringContaining('is named by backend far') });
   expect((await run(control, 'registry', 'rm', 'm@1')).code).toBe(0);
-});
-
-test('decisions are linked to versions and found by why', async () => {
-  await using control = await ControlProcess.start(config({}));
-  const bench = files.write('bench.json', '{"requestsPerSecond": 12}');
-  const first = await run(
-    control,
-    ...['decide', 'add', '--engine', 'vllm 0.11', '--hardware', 'nvidia-h100', '--version', 'v1'],
-    ...[
-      '--for',
-      'far',
-      '--for',
-      'backend:far',
-      '--why',
-      'It answers in half the time.',
-      '--by',
-      'ann',
-      '--json',
-    ],
-    ...['--evidence', bench, '--evidence', 'https://example.com/prices'],
-  );
-  expect(first.last).toMatchObject({
-    for: ['backend:far'],
-    by: 'ann',
-    actor: 'operator',
-    evidence: [{ kind: 'file', content: { requestsPerSecond: 12 } }, { kind: 'url' }],
-  });
-  const { id, event } = first.last;
-  const manifest = { decisions: [id] };
-  const added = await run(control, ...files.version('m', { 'm.gguf': gguf({}) }, manifest), '--json');
-  const why = async (what: string) =>
-    (await run(control, 'why', what, '--json')).last.steps.map((step: { code: string }) => step.code);
-  // The version follows from the decision.
-  expect(await why('m@1')).toEqual(['version-added', 'stack-decided']);
-  expect(added.code).toBe(0);
-  const second = await run(
-    control,
-    ...['decide', 'add', '--engine', 'sglang', '--hardware', 'amd-mi300x', '--version', 'm@1'],
-    ...['--for', 'route:chat', '--why', 'Cheaper.', '--by', 'bob', '--evidence', id, '--json'],
-  );
-  expect(await why(second.last.id)).toEqual(['stack-decided', 'version-added', 'stack-decided']);
-  // Of the route and the backend, which have said nothing themselves.
-  expect(await why('chat')).toContain('stack-decided');
-  await control.change('PUT', '/api/v1/config', { backends: { far: { version: 'm@1' } } });
-  expect(await why('backend:far')).toEqual(expect.arrayContaining(['version-added', 'stack-decided']));
-  const { decisions } = (await run(control, 'decide', 'ls', '--json')).last;
-  expect(decisions).toHaveLength(2);
-  // What files hold is large: it is shown of one decision, and not in lists.
-  const [listed] = decisions[0].evidence;
-  expect(listed).toMatchObject({ kind: 'file', sha256: expect.any(String) });
-  expect(listed).not.toHaveProperty('content');
-  expect((await run(control, 'decide', 'show', id, '--json')).last).toEqual(first.last);
-  expect((await run(control, 'decide', 'show', id)).text).toContain('It answers in half the time.');
-  expect((await control.events('stack-decided'))[0]).toMatchObject({ id: event, subject: `decision:${id}` });
-  const lost = await run(
-    control,
-    ...['decide', 'add', '--engine', 'x', '--hardware', 'y', '--version', 'z', '--for', 'nobody'],
-    ...['--why', 'w', '--by', 'b'],
-  );
-  expect(lost.notes).toContain("There is no route, backend or model 'nobody'");
-  const unread = await run(
-    control,
-    ...['decide', 'add', '--engine', 'x', '--hardware', 'y', '--version', 'z', '--for', 'far'],
-    ...['--why', 'w', '--by', 'b', '--evidence', files.folder],
-  );
-  expect([unread.code, unread.notes]).toEqual([2, expect.stringContaining('cannot be read')]);
 });
