@@ -23,6 +23,10 @@ test.each(['../elsewhere', '../nowhere'])('a link to %s is not left out in silen
   expect(() => filesIn([join(folder, 'model')])).toThrow('linked leads to no file');
 });
 
+test('what is no file is refused, and not read without end', () => {
+  expect(() => filesIn(['/dev/zero'])).toThrow('/dev/zero is neither a file nor a folder');
+});
+
 test('two files of one path are refused', () => {
   mkdirSync(join(folder, 'other'));
   writeFileSync(join(folder, 'other/w'), 'w');

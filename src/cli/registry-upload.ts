@@ -22,7 +22,10 @@ export function filesIn(places: readonly string[]): LocalFile[] {
   const files = places.flatMap((place) => {
     const stat = statSync(place, { throwIfNoEntry: false });
     if (!stat) throw askedWrongly(`${place} is not there`);
-    return stat.isDirectory() ? inFolder(place) : [{ path: basename(place), place }];
+    if (stat.isDirectory()) return inFolder(place);
+    // What a device or a pipe gives has no end that could be known.
+    if (!stat.isFile()) throw askedWrongly(`${place} is neither a file nor a folder`);
+    return [{ path: basename(place), place }];
   });
   const paths = new Map<string, string>();
   for (const { path, place } of files) {

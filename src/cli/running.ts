@@ -136,6 +136,7 @@ function cutOff(found: Found, error: unknown): Error {
 
 /** Gives the answer once its head is there and says 2xx; throws `failed` with the reason otherwise. */
 async function ask(found: Found, path: string, { method = 'GET', body }: CallInit): Promise<IncomingMessage> {
+  checkNames(path);
   const url = new URL(found.admin + path);
   const headers: Record<string, string> = { accept: 'application/json' };
   if (found.token) headers.authorization = `Bearer ${found.token}`;
@@ -157,6 +158,17 @@ async function ask(found: Found, path: string, { method = 'GET', body }: CallIni
   const status = answer.statusCode ?? 0;
   if (status >= 200 && status < 300) return answer;
   throw failed(refusal(found, path, status, await textOf(found, answer)));
+}
+
+/** An address with a name that is empty, `.` or `..` in it would be another one. */
+function checkNames(path: string): void {
+  const [names = ''] = path.split('?');
+  const odd = names
+    .slice(1)
+    .split('/')
+    .find((name) => ['', '.', '..'].includes(name));
+  if (odd === '') throw askedWrongly('a name is empty');
+  if (odd !== undefined) throw askedWrongly(`'${odd}' is no name`);
 }
 
 function refusal(found: Found, path: string, status: number, text: string): string {

@@ -69,8 +69,10 @@ export function onnx({ type = 1, external = '' } = {}): Buffer {
   ]);
 }
 
-export function savedModel(): Buffer {
-  return Buffer.concat([field(1, 1), field(2, field(1, Buffer.alloc(3)))]);
+/** A SavedModel whose graph has one node that does this. */
+export function savedModel(op = 'Const'): Buffer {
+  const graph = field(1, Buffer.concat([field(1, 'a node'), field(2, op)]));
+  return Buffer.concat([field(1, 1), field(2, Buffer.concat([field(1, Buffer.alloc(3)), field(2, graph)]))]);
 }
 
 /** A zip archive whose entries are stored as they are. */

@@ -18,6 +18,10 @@ const MAGIC = 'GGUF';
 /** The header of the largest vocabularies has some 20 MB. */
 const HEADER_BYTES_MAX = 256 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
+/** Values of all lists of a header: the largest vocabularies have some 300,000 tokens, in three lists. */
+const LISTED_MAX = 8_000_000;
+/** Lists in lists, which the format allows and nobody writes. */
+const DEPTH_MAX = 4;
 
 const STRING = 8;
 const ARRAY = 9;
@@ -84,6 +88,7 @@ class Reader {
   #buffer = Buffer.alloc(0);
   #at = 0;
   #read = 0;
+  #listed = 0;
 
   constructor(readAt: ReadAt) {
     this.#readAt = readAt;
@@ -119,18 +124,22 @@ class Reader {
     return this.bytes(this.length()).toString('utf8');
   }
 
-  value(type: number): unknown {
+  value(type: number, depth = 0): unknown {
     if (type === STRING) return this.string();
-    if (type === ARRAY) return this.#list();
+    if (type === ARRAY) return this.#list(depth + 1);
     const scalar = SCALARS[type];
     if (!scalar) throw new Error(`its header has a value of type ${type}, which is not known`);
     return scalar.read(this.bytes(scalar.size));
   }
 
-  #list(): unknown[] {
+  #list(depth: number): unknown[] {
+    if (depth > DEPTH_MAX) throw new Error(`its header has lists in lists, deeper than ${DEPTH_MAX}`);
     const type = this.u32();
     const values: unknown[] = [];
-    for (let left = this.length(); left > 0; left--) values.push(this.value(type));
+    const count = this.length();
+    this.#listed += count;
+    if (this.#listed > LISTED_MAX) throw new Error(`its header lists more than ${LISTED_MAX} values`);
+    for (let left = count; left > 0; left--) values.push(this.value(type, depth));
     return values;
   }
 

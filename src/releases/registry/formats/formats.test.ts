@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { text, u32, u64 } from '../../../../test/registry/gguf-bytes.ts';
 import {
   field,
   gguf,
@@ -14,7 +15,6 @@ import {
   torchScript,
   zip,
 } from '../../../../test/registry/model-files.ts';
-import { text, u32, u64 } from '../../../../test/registry/gguf-bytes.ts';
 import { BrokenFile, inspect } from './index.ts';
 
 let folder: string;
@@ -135,7 +135,9 @@ describe('weights', () => {
     });
     expect((await look('{"model": {"vocab": {}}}')).tokenizer).toMatch(/^[0-9a-f]{64}$/);
     expect((await look('{"chat_template": "x"}')).template).toMatch(/^[0-9a-f]{64}$/);
-    const index = { weight_map: { a: 'model-1.safetensors', b: 'model-2.safetensors', c: 'model-1.safetensors' } };
+    const index = {
+      weight_map: { a: 'model-1.safetensors', b: 'model-2.safetensors', c: 'model-1.safetensors' },
+    };
     expect((await look(JSON.stringify(index))).needs).toEqual(['model-1.safetensors', 'model-2.safetensors']);
     expect((await look('# A model card\n')).format).toBe('text');
     expect((await look(Buffer.from([0xff, 0xfe, 0, 1]))).format).toBe('bytes');

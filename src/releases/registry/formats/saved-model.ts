@@ -32,16 +32,18 @@ const VARIABLE_OPS = new Set(['VarHandleOp', 'VariableV2', 'Variable']);
 
 /** Whether a node of its graph is a variable: MetaGraphDef.graph_def (2), GraphDef.node (1), NodeDef.op (2). */
 function hasVariables(file: Bytes, metaGraph: Field): boolean {
-  const inside = ({ from, to }: Field, number: number) =>
-    fieldsOf(file, from, to).filter((field) => field.number === number);
   try {
-    return inside(metaGraph, 2)
-      .flatMap((graph) => inside(graph, 1))
-      .flatMap((node) => inside(node, 2))
-      .some((op) => VARIABLE_OPS.has(textOf(file, op, 50)));
+    for (const graph of inside(file, metaGraph, 2))
+      for (const node of inside(file, graph, 1))
+        for (const op of inside(file, node, 2)) if (VARIABLE_OPS.has(textOf(file, op, 50))) return true;
+    return false;
   } catch (error) {
     throw new BrokenFile(`its graph cannot be read: ${(error as Error).message}`);
   }
+}
+
+function* inside(file: Bytes, { from, to }: Field, number: number): Generator<Field> {
+  for (const field of fieldsOf(file, from, to)) if (field.number === number) yield field;
 }
 
 /** The vocabulary of SentencePiece: a message that begins with its pieces, each a text with a score (sentencepiece_model.proto). */
