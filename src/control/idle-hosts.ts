@@ -7,6 +7,7 @@ import { hostPart, isHosted } from '../supervisor/parts.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Gateways } from './gateways.ts';
 import type { HostStandings } from './host-standings.ts';
+import { hearWorkers } from './worker-states.ts';
 
 export interface IdleHostsOptions {
   clock: Clock;
@@ -26,8 +27,6 @@ export interface IdleHostsOptions {
   changed: (cause: string) => void;
 }
 
-/** How long a worker may take to say what it has in flight. */
-const STATE_MS = 1000;
 /** How soon workers that still have requests there are asked again: twice as late each time, up to the longest. */
 const EMPTY_MS = 100;
 const EMPTY_MS_MAX = 1000;
@@ -223,13 +222,8 @@ export class IdleHosts {
   /** What every worker says; undefined where one of them did not, or is away and may still use what it knew last. */
   async #states(): Promise<WorkerState[] | undefined> {
     const { gateways, settings } = this.#options;
-    const { peers } = gateways;
-    const workers = new Set(peers.map(({ worker }) => worker));
-    for (let worker = 0; worker < settings().gateway.workers; worker++) {
-      if (!workers.has(worker)) return undefined;
-    }
-    const states = await Promise.all(peers.map((peer) => gateways.ask(peer, 'state', STATE_MS)));
-    return states.includes(undefined) ? undefined : (states as WorkerState[]);
+    const { states, away, silent } = await hearWorkers(gateways, settings().gateway.workers);
+    return away.length + silent.length > 0 ? undefined : states;
   }
 }
 

@@ -1,10 +1,10 @@
 import type { Status } from '../api/contracts.ts';
 import type { BackendSettings, RouteSettings, Settings } from '../config/schema/index.ts';
-import type { HostReading, WorkerState } from '../links/messages.ts';
-import type { GatewayPeer } from './gateways.ts';
+import type { HostReading } from '../links/messages.ts';
 import type { HostPeer } from './hosts.ts';
 import { quotasLeft } from './quota/left.ts';
 import type { KnownGauge } from './scraping/engine-gauges.ts';
+import { awayOf, type WorkerSaid } from './worker-states.ts';
 
 /** What a status is made of, gathered at one moment. */
 export interface Gathered {
@@ -13,7 +13,7 @@ export interface Gathered {
   snapshot: Status['snapshot'];
   configuration: Omit<Status['configuration'], 'gateway' | 'admin'>;
   /** Connected workers, with their state where they gave one in time. */
-  workers: { peer: GatewayPeer; state: WorkerState | undefined }[];
+  workers: WorkerSaid[];
   hosts: readonly HostPeer[];
   /** How the hosts of ours stand, by backend. */
   standings: Record<string, HostReading>;
@@ -85,15 +85,14 @@ function workersOf({ settings, workers }: Gathered): Status['workers'] {
     inflight: state?.inflight ?? 0,
     factsWaiting: state?.factsWaiting ?? 0,
   }));
-  const missing = Array.from({ length: settings.gateway.workers }, (_, worker) => worker)
-    .filter((worker) => !workers.some(({ peer }) => peer.worker === worker))
-    .map((worker) => ({
-      part: `gateway-${worker}`,
-      worker,
-      state: 'down' as const,
-      inflight: 0,
-      factsWaiting: 0,
-    }));
+  const peers = workers.map(({ peer }) => peer);
+  const missing = awayOf(settings.gateway.workers, peers).map((worker) => ({
+    part: `gateway-${worker}`,
+    worker,
+    state: 'down' as const,
+    inflight: 0,
+    factsWaiting: 0,
+  }));
   return [...connected, ...missing].sort((a, b) => a.worker - b.worker);
 }
 

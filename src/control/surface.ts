@@ -6,7 +6,6 @@ import { type EventsAsked, openEvents, requestRecord } from '../events/reading.t
 import { nothingKnown, type WhySource, why } from '../events/why.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { ERRORS, type Failure } from '../kernel/errors.ts';
-import type { WorkerState } from '../links/messages.ts';
 import type { Ledger } from '../store/contracts.ts';
 import type { MetricJson } from '../telemetry/tally.ts';
 import type { Control } from './control.ts';
@@ -21,9 +20,7 @@ import { addReleaseMetrics } from './releases/metrics.ts';
 import { releasesAtAGlance, releasesSurface } from './releases/surface.ts';
 import { retirementsSurface } from './retirement/surface.ts';
 import { rungName, statusOf } from './status.ts';
-
-/** How long a worker may take to tell its state. */
-const STATE_MS = 1000;
+import { workerStates } from './worker-states.ts';
 
 /** Events are counted one by one: not at every glance at a page. */
 const EXTENT_MS = 5000;
@@ -103,7 +100,7 @@ async function statusNow(
   { control, ledger, releases, clock, file }: SurfaceOptions,
   { events, bytes, oldestMs }: Awaited<ReturnType<Ledger['extent']>>,
 ) {
-  const workers = await statesOf(control);
+  const workers = await workerStates(control.gateways);
   const { number, event, endpoints } = control.snapshots.current;
   const { overlays, notices, restart } = configOf(control, file);
   const { refused } = control.changes;
@@ -129,16 +126,6 @@ async function statusNow(
       lost: ledger.lost,
     },
   });
-}
-
-/** Every connected worker, with its state where it gives one in time. */
-function statesOf({ gateways }: Control) {
-  return Promise.all(
-    gateways.peers.map(async (peer) => ({
-      peer,
-      state: (await gateways.ask(peer, 'state', STATE_MS)) as WorkerState | undefined,
-    })),
-  );
 }
 
 function listsOf(
@@ -180,7 +167,7 @@ function listsOf(
         ),
       ),
     tenants: async () => {
-      const states = (await statesOf(control)).map(({ state }) => state);
+      const states = (await workerStates(control.gateways)).map(({ state }) => state);
       const { settings } = control.effective;
       const quotas = quotasLeft(settings, states, control.quotas.levels());
       return sorted(settings.tenants ?? {}).map(([name, { priority, routes, limits }]) => ({

@@ -1,10 +1,9 @@
 import type { Clock } from '../../kernel/clock.ts';
-import type { WorkerState } from '../../links/messages.ts';
+import { type WorkerSaid, workerStates } from '../worker-states.ts';
 import type { ParityControl } from './contracts.ts';
 
 /** How long what workers said is gone by. */
 const FRESH_MS = 500;
-const STATE_MS = 1000;
 /** Of an endpoint's limit, that callers may use while golden prompts go there as well. */
 const USED_SHARE_MAX = 0.5;
 
@@ -14,7 +13,7 @@ const USED_SHARE_MAX = 0.5;
  */
 export class Room {
   readonly #clock: Clock;
-  #states: { atMs: number; states: Promise<(WorkerState | undefined)[]> } | undefined;
+  #states: { atMs: number; states: Promise<WorkerSaid[]> } | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -23,7 +22,7 @@ export class Room {
   async at(backend: string, endpoint: string, control: ParityControl): Promise<boolean> {
     const states = await this.#asked(control);
     let [inflight, limit] = [0, 0];
-    for (const state of states) {
+    for (const { state } of states) {
       if (!state) return false; // a worker too busy to tell
       if (state.routes.some(({ waiting }) => waiting > 0)) return false;
       const here = state.endpoints.find((each) => each.backend === backend && each.endpoint === endpoint);
@@ -33,12 +32,10 @@ export class Room {
     return inflight === 0 || inflight <= USED_SHARE_MAX * limit;
   }
 
-  #asked({ gateways }: ParityControl): Promise<(WorkerState | undefined)[]> {
+  #asked({ gateways }: ParityControl): Promise<WorkerSaid[]> {
     const nowMs = this.#clock.mono();
     if (!this.#states || nowMs - this.#states.atMs >= FRESH_MS) {
-      const ask = (peer: (typeof gateways.peers)[number]) =>
-        gateways.ask(peer, 'state', STATE_MS) as Promise<WorkerState | undefined>;
-      this.#states = { atMs: nowMs, states: Promise.all(gateways.peers.map(ask)) };
+      this.#states = { atMs: nowMs, states: workerStates(gateways) };
     }
     return this.#states.states;
   }

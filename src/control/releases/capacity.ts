@@ -1,13 +1,12 @@
 import { pause, type Timers } from '../../kernel/timers.ts';
-import type { WorkerState } from '../../links/messages.ts';
 import { keyOf } from '../probing/prober.ts';
+import { workerStates } from '../worker-states.ts';
 import type { ReleaseControl } from './contracts.ts';
 
 /** How often it is looked whether a host has come, or a worker has taken a snapshot. */
 const LOOK_MS = 100;
 /** How long workers may take to report a snapshot before a step is told as one that they are behind with. */
 const WORKERS_MS = 10_000;
-const STATE_MS = 1000;
 
 /** Backends without an endpoint that could answer now: none is known, or probes say that each is unwell. */
 export function lacking(backends: readonly string[], control: ReleaseControl): string[] {
@@ -62,9 +61,6 @@ export async function workersBehind(
 }
 
 async function behindNow(number: number, { gateways }: ReleaseControl): Promise<number[]> {
-  const behind = gateways.peers.map(async (peer) => {
-    const state = (await gateways.ask(peer, 'state', STATE_MS)) as WorkerState | undefined;
-    return state && state.snapshot >= number ? [] : [peer.worker];
-  });
-  return (await Promise.all(behind)).flat();
+  const said = await workerStates(gateways);
+  return said.flatMap(({ peer, state }) => (state && state.snapshot >= number ? [] : [peer.worker]));
 }
