@@ -1,13 +1,17 @@
-import { readFileSync } from 'node:fs';
 import type { CertificateView, ParityMatrix } from '../api/contracts.ts';
+import { readText, systemIo } from '../config/files.ts';
 import { systemTimers } from '../kernel/timers.ts';
 import { parseDuration } from '../kernel/units.ts';
-import { type ActionGroup, askedWrongly, defineAction, failed, wholeNumber } from './command.ts';
+import { GoldenFault, readGolden } from '../releases/parity/golden.ts';
+import { type ActionGroup, askedWrongly, defineAction, wholeNumber } from './command.ts';
 import { type Output, table } from './output.ts';
 import { findRunning, type Running } from './running.ts';
 
 const LOOK_MS = 500;
 const PAGE = 200;
+/** As much as the API takes in one request. */
+const GOLDEN_BYTES_MAX = 4 * 1024 * 1024;
+const AGE_MS_MIN = 1000;
 const ID = { name: 'ID', summary: 'par_..., as `parity run` and `parity ls` tell it.' };
 
 const run = defineAction({
@@ -32,7 +36,8 @@ const run = defineAction({
     age: { value: 'DURATION', summary: 'How long a certificate holds. Default: 30d.', parse: durationOf },
     detach: { summary: 'Does not wait for the verdict.' },
   },
-  details: 'Exit 0: certified. Exit 1: rejected, or undecided.',
+  details:
+    'Exit 0: certified. Exit 1: rejected, or undecided. Exit 2: the golden set, or an option, cannot be used.',
   async run({ args: [reference = '', backend = ''], options, common, output }) {
     const { golden: file, flipsMax, alpha, together, age, detach } = options;
     if (file === undefined) throw askedWrongly('--golden FILE is needed: what both are to be asked');
@@ -40,7 +45,7 @@ const run = defineAction({
     const body = {
       reference,
       backend,
-      golden: { name: file, text: textOf(file) },
+      golden: { name: file, text: goldenIn(file) },
       ...(flipsMax !== undefined && { flipsMax }),
       ...(alpha !== undefined && { alpha }),
       ...(together !== undefined && { together }),
@@ -216,12 +221,16 @@ function leftOutRow({ screened }: CertificateView['figures']): [string, string][
   ];
 }
 
-function textOf(file: string): string {
+/** Looked at here already, so that a set that cannot be used is not taken for a verdict. */
+function goldenIn(file: string): string {
+  const read = readText(systemIo, file, GOLDEN_BYTES_MAX);
+  if ('cause' in read) throw askedWrongly(`the golden set ${file} ${read.cause}`);
   try {
-    return readFileSync(file, 'utf8');
+    readGolden(read.text);
   } catch (error) {
-    throw failed(`${file} cannot be read: ${(error as Error).message}`);
+    throw error instanceof GoldenFault ? askedWrongly(`${file}: ${error.message}`) : error;
   }
+  return read.text;
 }
 
 function shareOf(text: string): number {
@@ -233,6 +242,7 @@ function shareOf(text: string): number {
 
 function durationOf(text: string): number {
   const value = parseDuration(text);
-  if (value === undefined) throw askedWrongly(`expected a duration such as 24h or 30d, got '${text}'`);
+  if (value === undefined || value < AGE_MS_MIN)
+    throw askedWrongly(`expected a duration of a second or more, such as 24h or 30d, got '${text}'`);
   return value;
 }

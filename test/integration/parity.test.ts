@@ -74,6 +74,13 @@ test('a move to a backend is refused until parity is certified, and the certific
     ),
   ]);
 
+  writeFileSync(join(armature.folder, 'broken.jsonl'), `${golden(1)}\n{"kind": "chat"}`);
+  const broken = await armature.run('parity', 'run', 'a', 'b', '--golden', 'broken.jsonl');
+  expect([broken.exitCode, broken.stderr]).toEqual([
+    2,
+    expect.stringContaining('broken.jsonl: line 2: request'),
+  ]);
+
   const compared = (backend: string) =>
     armature.run('parity', 'run', 'a', backend, '--golden', GOLDEN, '--json');
   const certified = await compared('b');
