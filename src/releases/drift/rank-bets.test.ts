@@ -65,6 +65,28 @@ describe('bets on ranks', () => {
     expect(bets.stakes.since).toBeLessThan(600);
   });
 
+  it('tell what has moved, however far, from what is wider', () => {
+    for (const [shift, scale, direction] of [
+      [0.5, 1, 'higher'],
+      [2, 1, 'higher'],
+      [5, 1, 'higher'],
+      [-2, 1, 'lower'],
+      [-5, 1, 'lower'],
+      [0, 1.5, 'wider'],
+      [0, 10, 'wider'],
+    ] as const) {
+      for (let seed = 0; seed < 101; seed++) {
+        const random = seededRandom(seed * 7919 + 13);
+        const reference = new NumericReference(Float32Array.from({ length: 1000 }, () => normal(random)));
+        const bets = new RankBets(marginsFor(1000));
+        const see = (value: number) => bets.observe(reference.rank(value, random.next()));
+        for (let row = 0; row < 300; row++) see(normal(random));
+        while (bets.stakes.evidence < TARGET) see(shift + scale * normal(random));
+        expect({ shift, scale, direction: bets.direction }).toEqual({ shift, scale, direction });
+      }
+    }
+  });
+
   it('take margins of the reference between the sizes that were measured', () => {
     expect(marginsFor(1000)).toEqual({ place: 0.0262, spread: 0.0272 });
     expect(marginsFor(2000).place).toBeGreaterThan(0.0107);

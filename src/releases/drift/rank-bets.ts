@@ -1,8 +1,8 @@
 import { Stakes } from './stakes.ts';
 
-/** Shares of the stake that are bet, each on four statements. */
+/** Shares of the stake that are bet, each on every statement. */
 const SHARES = [0.1, 0.25, 0.5, 1];
-const STATEMENTS = 4;
+const STATEMENTS = ['higher', 'lower', 'wider', 'narrower'] as const;
 
 /** By measurement over many references of each size: what 99 of 100 of them stay within. */
 const MARGINS = [
@@ -41,7 +41,7 @@ export function marginsFor(rows: number): Margins {
  * 0.1, 0.25, 0.5 or 1 on one of: u is high, u is low, v is high (wider), v is low (narrower), less the margin that pays for the reference.
  */
 export class RankBets {
-  readonly stakes = new Stakes(SHARES.length * STATEMENTS);
+  readonly stakes = new Stakes(SHARES.length * STATEMENTS.length);
   readonly #margins: Margins;
 
   constructor(margins: Margins) {
@@ -54,15 +54,24 @@ export class RankBets {
     const wide = Math.abs(2 * u - 1) - 0.5;
     for (let i = 0; i < SHARES.length; i++) {
       const share = SHARES[i]!;
-      this.stakes.settle(i * STATEMENTS, 1 + share * (off - place));
-      this.stakes.settle(i * STATEMENTS + 1, 1 + share * (-off - place));
-      this.stakes.settle(i * STATEMENTS + 2, 1 + share * (wide - spread));
-      this.stakes.settle(i * STATEMENTS + 3, 1 + share * (-wide - spread));
+      const first = i * STATEMENTS.length;
+      this.stakes.settle(first, 1 + share * (off - place));
+      this.stakes.settle(first + 1, 1 + share * (-off - place));
+      this.stakes.settle(first + 2, 1 + share * (wide - spread));
+      this.stakes.settle(first + 3, 1 + share * (-wide - spread));
     }
   }
 
-  /** What the strongest bet says. */
-  get direction(): 'higher' | 'lower' | 'wider' | 'narrower' {
-    return (['higher', 'lower', 'wider', 'narrower'] as const)[this.stakes.best % STATEMENTS]!;
+  /**
+   * What the strongest bet says. What has moved beyond one end of the reference is wide as well: it is told as moved, where the bets
+   * on that end have half of the evidence (in logarithms) or more.
+   */
+  get direction(): (typeof STATEMENTS)[number] {
+    const { products, best } = this.stakes;
+    const told = STATEMENTS[best % STATEMENTS.length]!;
+    if (told !== 'wider') return told;
+    const ends = [...products.keys()].filter((bet) => bet % STATEMENTS.length < 2);
+    const end = ends.reduce((strongest, bet) => (products[bet]! > products[strongest]! ? bet : strongest));
+    return products[end]! ** 2 >= products[best]! ? STATEMENTS[end % STATEMENTS.length]! : told;
   }
 }
