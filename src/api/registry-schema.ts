@@ -103,6 +103,13 @@ export const versionRequest = z
       .min(1)
       .max(10_000),
     allowPickle: z.boolean().default(false).describe('Said aloud, and recorded: pickles may be in it.'),
+    once: z
+      .string()
+      .regex(/^[!-~]{1,200}$/, 'expected 200 letters, digits and signs at most, without spaces')
+      .optional()
+      .describe(
+        'A key for it to be sealed once: asked again for the same by the same key, the version that it made is given.',
+      ),
   })
   .openapi('ModelVersionRequest');
 

@@ -10,54 +10,14 @@ import { systemClock } from '../kernel/clock.ts';
 import { formatSize } from '../kernel/units.ts';
 import { type ActionGroup, askedWrongly, defineAction, failed, wholeNumber } from './command.ts';
 import { table } from './output.ts';
-import { manifestIn } from './registry-manifest.ts';
+import { add } from './registry-add.ts';
 import { shownDifference, shownVersion } from './registry-shown.ts';
 import { atVersion, followSteps, read, referenceIn, stepsShown } from './registry-steps.ts';
-import { contentOf, filesIn } from './registry-upload.ts';
 import { findRunning, type Running } from './running.ts';
 
 const VERSION = { name: 'NAME@VERSION', summary: 'By number, fraud@3, or by alias, fraud@production.' };
 const NAME = { name: 'NAME', summary: 'Of a model.' };
 const PAGE = 1000;
-
-const add = defineAction({
-  summary: 'seal a version out of its files and its manifest',
-  arguments: [NAME],
-  options: {
-    file: {
-      value: 'PATH',
-      summary: 'A file of it, or a folder with all that is in it; again for each.',
-      many: true,
-    },
-    manifest: { value: 'FILE', summary: 'What it is: YAML or JSON.' },
-    allowPickle: { summary: 'Takes pickles as well, and records that you said so.' },
-  },
-  details: `Files are hashed here, sent in pieces, and looked at by Armature; what is there already is not sent again, and a
-transfer that was broken off goes on where it ended. With --json, what happens comes as JSON lines.`,
-  async run({ args: [name = ''], options, common, output }) {
-    if (options.file.length === 0) throw askedWrongly('--file PATH is needed, once or more');
-    if (options.manifest === undefined) throw askedWrongly('--manifest FILE is needed: what the version is');
-    const manifest = manifestIn(options.manifest);
-    const files = filesIn(options.file);
-    const running = await findRunning(common);
-    const show = stepsShown(common.json, output, systemClock);
-    const kept = [];
-    for (const file of files) kept.push(await contentOf(running, file, show));
-    const added = await running.call<VersionViewInFull>(
-      `/api/v1/registry/${encodeURIComponent(name)}/versions`,
-      {
-        method: 'POST',
-        body: { manifest, files: kept, allowPickle: options.allowPickle },
-      },
-    );
-    if (common.json) {
-      output.json({ type: 'done', ...added });
-      return;
-    }
-    output.print(`${added.version} is sealed: ${kept.length} files, ${formatSize(added.bytes)}`);
-    if (added.missing.length > 0) output.note(`Its manifest does not say: ${added.missing.join(', ')}.`);
-  },
-});
 
 const ls = defineAction({
   summary: 'list models, or the versions and aliases of one',

@@ -24,6 +24,13 @@ export class NotRunning extends CommandError {
   }
 }
 
+/** It went away in the middle of an answer: whether it did what it was asked is not known. */
+export class BrokeOff extends CommandError {
+  constructor(message: string) {
+    super(1, message);
+  }
+}
+
 /** A running Armature, seen through its admin listener. */
 export interface Running {
   /** Such as `http://127.0.0.1:7071`, without a slash at its end. */
@@ -131,7 +138,7 @@ async function* lines(found: Found, path: string, init: CallInit = {}): AsyncIte
 
 /** A listener that goes away in the middle of an answer. */
 function cutOff(found: Found, error: unknown): Error {
-  return failed(`${found.admin} broke off its answer (${(error as Error).message})`);
+  return new BrokeOff(`${found.admin} broke off its answer (${(error as Error).message})`);
 }
 
 /** Gives the answer once its head is there and says 2xx; throws `failed` with the reason otherwise. */

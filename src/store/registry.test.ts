@@ -43,6 +43,7 @@ const version = (model: string, ...letters: string[]): NewVersion => ({
   digest: sha('0'),
   files: letters.map((letter) => ({ path: `${letter}.txt`, sha256: sha(letter) })),
 });
+const nameOf = ({ model, number }: { model: string; number: number }) => `${model}@${number}`;
 const CONFLICT = { trouble: 'conflict' };
 
 let folder: string;
@@ -88,6 +89,56 @@ describe.each(['memory', 'sqlite'])('%s', (kind) => {
     expect(await store.registry.models(10)).toEqual([]);
     expect(await store.ledger.head()).toBe(0);
     expect((await add(version('m', 'a'))).number).toBe(1);
+  });
+
+  test('trap 32: what is asked for again by its key is added once, also when both come at once', async () => {
+    const { registry, ledger } = store;
+    const once = { key: 'k', asked: sha('1') };
+    const asked = { ...version('m', 'a'), once };
+    const added = await Promise.all([add(asked), add(asked), add({ ...version('n', 'a'), once })]);
+    expect(added.map(({ model, number }) => [model, number])).toEqual([
+      ['m', 1],
+      ['m', 1],
+      ['n', 1],
+    ]);
+    expect(added[0]).toEqual(added[1]);
+    expect(added[0]).not.toHaveProperty('once');
+    expect(await ledger.head()).toBe(2);
+    await expect(add({ ...asked, once: { ...once, asked: sha('2') } })).rejects.toThrow(
+      "by the key 'k' m@1 was added, of another manifest or other files",
+    );
+    // Without a key every one is another version, and so is one by a key whose version was removed.
+    expect((await add(version('m', 'a'))).number).toBe(2);
+    await registry.removeVersion('m', 1, event());
+    expect((await add(asked)).number).toBe(3);
+  });
+
+  test('the versions that name a decision are found by it, newest first', async () => {
+    const { registry } = store;
+    const named = { ...version('m', 'a'), decisions: ['dec_1', 'dec_2', 'dec_1'] };
+    for (let i = 0; i < 3; i++) await add(named);
+    const stored = await registry.version('m', 3);
+    expect(stored).not.toHaveProperty('decisions');
+    const found = await registry.namedBy('dec_1', 2);
+    expect(found.map(({ number }) => number)).toEqual([3, 2]);
+    expect(found[0]!.event).toBe(stored!.event);
+    await registry.removeVersion('m', 3, event());
+    expect((await registry.namedBy('dec_2', 9)).map(({ number }) => number)).toEqual([2, 1]);
+    expect(await registry.namedBy('dec_3', 9)).toEqual([]);
+  });
+
+  test('what is removed is a leftover until its copies are gone', async () => {
+    const { registry } = store;
+    await add(version('m', 'b'));
+    expect(await registry.leftovers(10)).toEqual([]);
+    await registry.removeVersion('m', 1, event());
+    await registry.forget(sha('a'));
+    await registry.addLeftover(sha('c'));
+    await registry.addLeftover(sha('c'));
+    expect(await registry.leftovers(2)).toEqual([sha('a'), sha('b')]);
+    expect(await registry.leftovers(2, sha('b'))).toEqual([sha('c')]);
+    await registry.removeLeftover(sha('a'));
+    expect(await registry.leftovers(9)).toEqual([sha('b'), sha('c')]);
   });
 
   test('aliases move by compare-and-set, with all of their history', async () => {
@@ -195,7 +246,13 @@ test('both stores answer the same, whatever is asked of them', async () => {
   const letters = fc.subarray(['a', 'b', 'c']);
   const steps = fc.oneof(
     fc.record({ do: fc.constant('artifact' as const), letter: fc.constantFrom('a', 'b', 'c') }),
-    fc.record({ do: fc.constant('add' as const), model, letters, parent: fc.option(number) }),
+    fc.record({
+      do: fc.constant('add' as const),
+      model,
+      letters,
+      parent: fc.option(number),
+      key: fc.option(fc.constantFrom('k', 'l')),
+    }),
     fc.record({ do: fc.constant('remove' as const), model, number }),
     fc.record({
       do: fc.constant('move' as const),
@@ -212,7 +269,10 @@ test('both stores answer the same, whatever is asked of them', async () => {
     if (step.do === 'artifact') return registry.addArtifact(artifact(step.letter));
     if (step.do === 'add') {
       const parent = step.parent === null ? {} : { parent: { model: step.model, number: step.parent } };
-      return registry.addVersion({ ...version(step.model, ...step.letters), ...parent }, () => told);
+      const once = step.key === null ? {} : { once: { key: step.key, asked: step.letters.join() } };
+      const decisions = step.letters.map((letter) => `dec_${letter}`);
+      const made = { ...version(step.model, ...step.letters), ...parent, ...once, decisions };
+      return registry.addVersion(made, () => told);
     }
     if (step.do === 'remove') return registry.removeVersion(step.model, step.number, told);
     if (step.do === 'move') return registry.moveAlias(step, told);
@@ -224,12 +284,17 @@ test('both stores answer the same, whatever is asked of them', async () => {
   const all = async ({ registry }: Store) =>
     Promise.all([
       registry.models(10),
+      registry.leftovers(10),
       ...['m', 'n'].flatMap((name) => [
         registry.versions(name, 10),
         registry.aliases(name),
         registry.aliasMoves(name, 'x', 10),
       ]),
       ...['a', 'b', 'c'].flatMap((letter) => [registry.artifact(sha(letter)), registry.usersOf(sha(letter))]),
+      // All were sealed at one time, by one event.
+      ...['a', 'b', 'c'].map(
+        async (letter) => new Set((await registry.namedBy(`dec_${letter}`, 99)).map(nameOf)),
+      ),
     ]);
   await fc.assert(
     fc.asyncProperty(fc.array(steps, { maxLength: 40 }), async (played) => {

@@ -10,18 +10,22 @@ import type { LedgerEvent } from '../events/contracts.ts';
 export interface RegistryStore {
   /**
    * Seals a version under the next number of its model, which is given in the transaction, so that two that come at once
-   * get two. `told` makes the event, as its number is known then. Rejects with `conflict` where one of its files or its
-   * parent is not there, or a bound is passed.
+   * get two. `told` makes the event, as its number is known then. What was added by the same key is given as it is, and
+   * nothing is told. Rejects with `conflict` where one of its files or its parent is not there, a bound is passed, or the
+   * key stands for something else.
    */
   addVersion(version: NewVersion, told: (number: number) => LedgerEvent): Promise<StoredVersion>;
   version(model: string, number: number): Promise<StoredVersion | undefined>;
   /** Newest first; only those of a number below `before`. */
   versions(model: string, limit: number, before?: number): Promise<StoredVersion[]>;
+  /** The versions whose manifests name a decision, newest first, with the events that they were sealed by. */
+  namedBy(decision: string, limit: number): Promise<{ model: string; number: number; event: string }[]>;
   /** By name; only those that follow `after`. Models whose versions are all removed are told too. */
   models(limit: number, after?: string): Promise<StoredModel[]>;
   model(name: string): Promise<StoredModel | undefined>;
   /**
-   * Removes a version and forgets the content that nobody else has: that is what it resolves to, for it to be deleted.
+   * Removes a version and forgets the content that nobody else has: that is what it resolves to, for it to be deleted, and a
+   * leftover from now on.
    * Undefined where there is no such version. Rejects with `conflict` where an alias leads to it or a version descends from it.
    */
   removeVersion(model: string, number: number, event: LedgerEvent): Promise<StoredArtifact[] | undefined>;
@@ -45,8 +49,13 @@ export interface RegistryStore {
   usersOf(sha256: string): Promise<{ model: string; number: number; state: VersionState }[]>;
   /** Content of no version, stored before a time in milliseconds since the epoch. */
   unused(beforeMs: number, limit: number): Promise<StoredArtifact[]>;
-  /** False where a version has it, or it is not known. */
+  /** False where a version has it, or it is not known; else it is a leftover from now on. */
   forget(sha256: string): Promise<boolean>;
+  /** Notes, on the disk, that a copy of some content may come to lie where nothing names it. */
+  addLeftover(sha256: string): Promise<void>;
+  /** By hash; only those that follow `after`. */
+  leftovers(limit: number, after?: string): Promise<string[]>;
+  removeLeftover(sha256: string): Promise<void>;
 }
 
 export const MODELS_MAX = 10_000;
@@ -76,9 +85,13 @@ export interface NewVersion {
   digest: string;
   files: readonly VersionFile[];
   parent?: { model: string; number: number };
+  /** Decisions that its manifest names: `dec_...`. */
+  decisions?: readonly string[];
+  /** By what key it is added, for it to be added once; `asked` is a hash of all that was asked for by it. */
+  once?: { key: string; asked: string };
 }
 
-export interface StoredVersion extends Omit<NewVersion, 'files'> {
+export interface StoredVersion extends Omit<NewVersion, 'files' | 'decisions' | 'once'> {
   number: number;
   files: (VersionFile & { bytes: number })[];
   state: VersionState;
@@ -139,3 +152,8 @@ export interface StoredAlias {
 }
 
 export type StoredAliasMove = Omit<StoredAlias, 'number'> & { number: number | undefined };
+
+/** Why something else is not added by a key that was used. */
+export function addedByKey(model: string, number: number, key: string): string {
+  return `by the key '${key}' ${model}@${number} was added, of another manifest or other files: say another key`;
+}

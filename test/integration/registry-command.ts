@@ -17,7 +17,7 @@ const TRAINING = { unknown: 'made for a test' };
 export const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 /** Runs the command as it is typed; JSON lines of stdout are read. */
-export async function run(control: ControlProcess, ...argv: string[]) {
+export async function run(control: Pick<ControlProcess, 'token' | 'adminPort'>, ...argv: string[]) {
   const [lines, notes]: [string[], string[]] = [[], []];
   const output = {
     tty: false,

@@ -27,6 +27,8 @@ export interface NewVersionAsked {
   files: readonly { path: string; sha256: string }[];
   /** Said aloud: pickles may be in it. */
   allowPickle: boolean;
+  /** What it is known by, for it to be added once however often it is asked for. */
+  once?: string | undefined;
 }
 
 /** What a reference leads to now. */
@@ -50,11 +52,11 @@ export class Registry {
   }
 
   /**
-   * Seals a version of files that have come in. Rejects with Refused, and every fault, where the manifest cannot be read,
-   * contradicts the files, or something is not there.
+   * Seals a version of files that have come in; gives the one that was sealed by the same key before. Rejects with Refused,
+   * and every fault, where the manifest cannot be read, contradicts the files, or something is not there.
    */
   async add(asked: NewVersionAsked, actor: string): Promise<StoredVersion> {
-    const { model, allowPickle } = asked;
+    const { model, allowPickle, once } = asked;
     if (!MODEL_NAME.test(model))
       throw new Refused(
         'invalid_request',
@@ -67,10 +69,18 @@ export class Registry {
     const { parent, causes, faults: broken } = await this.#linksOf(manifest);
     if (faults.length + broken.length > 0)
       throw refusedFor(`this is no version of ${model}`, [...faults, ...broken]);
-    const digest = createHash('sha256').update(JSON.stringify(manifest)).digest('hex');
+    const digest = digestOf(manifest);
     const told = files.map(({ path, sha256 }) => ({ path, sha256 }));
     return this.#store.addVersion(
-      { model, manifest, digest, files: told, ...(parent && { parent }) },
+      {
+        model,
+        manifest,
+        digest,
+        files: told,
+        ...(parent && { parent }),
+        ...(manifest.decisions && { decisions: manifest.decisions }),
+        ...(once !== undefined && { once: { key: once, asked: digestOf(asked) } }),
+      },
       (number) =>
         this.#options.event({
           type: 'version-added',
@@ -258,6 +268,8 @@ export class Registry {
     return this.content.restore(version, actor);
   }
 }
+
+const digestOf = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
 function refusedFor(what: string, faults: string[]): Refused {
   return new Refused('invalid_request', `${what}: ${faults.join('; ')}`, faults);

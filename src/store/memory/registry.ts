@@ -2,6 +2,7 @@ import { StoreError } from '../contracts.ts';
 import {
   ALIASES_MAX,
   type AliasMove,
+  addedByKey,
   FILES_MAX,
   MANIFEST_CHARS_MAX,
   MODELS_MAX,
@@ -24,6 +25,9 @@ const refused = (message: string) => new StoreError('conflict', message);
 class Model {
   next = 1;
   readonly versions = new Map<number, StoredVersion>();
+  readonly decisions = new Map<number, readonly string[]>();
+  /** By key. */
+  readonly additions = new Map<string, { asked: string; number: number }>();
   readonly aliases = new Map<string, StoredAlias>();
   /** Oldest first. */
   readonly moves = new Map<string, StoredAliasMove[]>();
@@ -32,6 +36,7 @@ class Model {
 class Registry {
   readonly models = new Map<string, Model>();
   readonly artifacts = new Map<string, StoredArtifact>();
+  readonly leftovers = new Set<string>();
 
   find(model: string, number: number): StoredVersion | undefined {
     return this.models.get(model)?.versions.get(number);
@@ -45,6 +50,15 @@ class Registry {
     return this.versions.filter(({ files }) => files.some((file) => file.sha256 === sha256));
   }
 
+  /** Newest first. */
+  namedBy(decision: string): { model: string; number: number; event: string }[] {
+    const named = this.versions.filter(({ model, number }) =>
+      this.models.get(model)!.decisions.get(number)!.includes(decision),
+    );
+    const newest = named.sort((a, b) => (a.sealedAt + a.event < b.sealedAt + b.event ? 1 : -1));
+    return newest.map(({ model, number, event }) => ({ model, number, event }));
+  }
+
   aliasOf(model: string, number: number): string | undefined {
     const aliases = [...(this.models.get(model)?.aliases.values() ?? [])];
     return aliases.find((alias) => alias.number === number)?.alias;
@@ -53,6 +67,20 @@ class Registry {
   refuseAliased(model: string, number: number): void {
     const alias = this.aliasOf(model, number);
     if (alias !== undefined) throw refused(`the alias ${model}@${alias} leads to it`);
+  }
+
+  addedBefore({ model, once }: NewVersion): StoredVersion | undefined {
+    const before = once && this.models.get(model)?.additions.get(once.key);
+    if (!before) return undefined;
+    if (before.asked !== once.asked) throw refused(addedByKey(model, before.number, once.key));
+    return this.find(model, before.number);
+  }
+
+  remove(model: string, number: number): void {
+    const { versions, decisions, additions } = this.models.get(model)!;
+    versions.delete(number);
+    decisions.delete(number);
+    for (const [key, added] of additions) if (added.number === number) additions.delete(key);
   }
 
   refuseNew({ model, manifest, files, parent }: NewVersion): void {
@@ -79,6 +107,7 @@ class Registry {
     const artifact = this.artifacts.get(sha256);
     if (!artifact || this.users(sha256).length > 0) return [];
     this.artifacts.delete(sha256);
+    this.leftovers.add(sha256);
     return [artifact];
   }
 
@@ -130,7 +159,9 @@ function modelOf(name: string, { versions, aliases }: Model): StoredModel {
 
 function versionsOf(registry: Registry, ledger: MemoryLedger) {
   return {
-    async addVersion(version, told) {
+    async addVersion({ decisions = [], once, ...version }, told) {
+      const before = registry.addedBefore({ ...version, ...(once && { once }) });
+      if (before) return structuredClone(before);
       registry.refuseNew(version);
       const model = registry.models.get(version.model) ?? new Model();
       const number = model.next;
@@ -149,6 +180,8 @@ function versionsOf(registry: Registry, ledger: MemoryLedger) {
       });
       model.next++;
       model.versions.set(number, stored);
+      model.decisions.set(number, decisions);
+      if (once) model.additions.set(once.key, { asked: once.asked, number });
       registry.models.set(version.model, model);
       return structuredClone(stored);
     },
@@ -163,6 +196,7 @@ function versionsOf(registry: Registry, ledger: MemoryLedger) {
         .slice(0, limit)
         .map((version) => structuredClone(version));
     },
+    namedBy: async (decision, limit) => registry.namedBy(decision).slice(0, limit),
     async models(limit, after = '') {
       return [...registry.models]
         .filter(([name]) => name > after)
@@ -183,7 +217,7 @@ function versionsOf(registry: Registry, ledger: MemoryLedger) {
       );
       if (child) throw refused(`${child.model}@${child.number} descends from it`);
       ledger.add([event]);
-      registry.models.get(model)!.versions.delete(number);
+      registry.remove(model, number);
       return version.files.flatMap(({ sha256 }) => registry.forget(sha256));
     },
     async changeState(change, event) {
@@ -249,6 +283,16 @@ function artifactsOf(registry: Registry) {
     },
     async forget(sha256) {
       return registry.forget(sha256).length > 0;
+    },
+    async addLeftover(sha256) {
+      registry.leftovers.add(sha256);
+    },
+    async leftovers(limit, after = '') {
+      const following = [...registry.leftovers].filter((sha256) => sha256 > after);
+      return following.sort().slice(0, limit);
+    },
+    async removeLeftover(sha256) {
+      registry.leftovers.delete(sha256);
     },
   } satisfies Partial<RegistryStore>;
 }

@@ -1,6 +1,7 @@
 import { ledger } from './0001-ledger.ts';
 import { documents } from './0002-documents.ts';
 import { registry } from './0003-registry.ts';
+import { registryLinks } from './0004-registry-links.ts';
 
 export interface Migration {
   number: number;
@@ -12,4 +13,5 @@ export const migrations: readonly Migration[] = [
   { number: 1, sql: ledger },
   { number: 2, sql: documents },
   { number: 3, sql: registry },
+  { number: 4, sql: registryLinks },
 ];

@@ -3,6 +3,7 @@ import { StoreError } from '../contracts.ts';
 import {
   ALIASES_MAX,
   type AliasMove,
+  addedByKey,
   FILES_MAX,
   MANIFEST_CHARS_MAX,
   MODELS_MAX,
@@ -11,19 +12,24 @@ import {
   type RegistryStore,
   type StateChange,
   type StoredAliasMove,
-  type StoredArtifact,
   type StoredModel,
   type StoredVersion,
   VERSIONS_MAX,
 } from '../registry.ts';
 import type { Database, Row } from './database.ts';
 import { insert } from './ledger.ts';
+import { contentIn, forgetUnused, leftoversIn } from './registry-content.ts';
 
 const DURABLE = { durable: true };
 const refused = (message: string) => new StoreError('conflict', message);
 
 export function sqliteRegistry(database: () => Database): RegistryStore {
-  return { ...versionsIn(database), ...aliasesIn(database), ...artifactsIn(database) };
+  return {
+    ...versionsIn(database),
+    ...aliasesIn(database),
+    ...contentIn(database),
+    ...leftoversIn(database),
+  };
 }
 
 const MODEL = `SELECT name,
@@ -36,12 +42,14 @@ function versionsIn(
   database: () => Database,
 ): Pick<
   RegistryStore,
-  'addVersion' | 'version' | 'versions' | 'models' | 'model' | 'removeVersion' | 'changeState'
+  'addVersion' | 'version' | 'versions' | 'namedBy' | 'models' | 'model' | 'removeVersion' | 'changeState'
 > {
   return {
     async addVersion(version, told) {
       const db = database();
       return db.transaction(() => {
+        const before = addedBefore(db, version);
+        if (before) return before;
         const number = nextNumber(db, version.model);
         const event = told(number);
         addVersion(db, version, number, event);
@@ -66,6 +74,7 @@ function versionsIn(
           .map((row) => readVersion(db, row)),
       );
     },
+    namedBy: async (decision, limit) => namedBy(database(), decision, limit),
     async models(limit, after = '') {
       return database().all(`${MODEL} WHERE name > ? ORDER BY name LIMIT ?`, after, limit).map(readModel);
     },
@@ -95,6 +104,17 @@ function versionsIn(
   };
 }
 
+/** What was added by the same key. */
+function addedBefore(db: Database, { model, once }: NewVersion): StoredVersion | undefined {
+  const row =
+    once &&
+    db.get('SELECT number, asked FROM registry_additions WHERE model = ? AND key = ?', model, once.key);
+  if (!row) return undefined;
+  const number = Number(row.number);
+  if (row.asked !== once.asked) throw refused(addedByKey(model, number, once.key));
+  return find(db, model, number);
+}
+
 function nextNumber(db: Database, model: string): number {
   db.run('INSERT INTO registry_models (name, next_number) VALUES (?, 1) ON CONFLICT DO NOTHING', model);
   const count = Number(db.get('SELECT count(*) AS count FROM registry_models')!.count);
@@ -106,7 +126,7 @@ function nextNumber(db: Database, model: string): number {
 }
 
 function addVersion(db: Database, version: NewVersion, number: number, event: LedgerEvent): void {
-  const { model, files, parent, digest } = version;
+  const { model, files, parent, digest, decisions = [], once } = version;
   const manifest = JSON.stringify(version.manifest);
   if (manifest.length > MANIFEST_CHARS_MAX)
     throw refused(`a manifest has ${MANIFEST_CHARS_MAX} characters at most`);
@@ -140,6 +160,21 @@ function addVersion(db: Database, version: NewVersion, number: number, event: Le
       sha256,
     );
   }
+  for (const decision of new Set(decisions))
+    db.run(
+      'INSERT INTO registry_decisions (decision, model, number) VALUES (?, ?, ?)',
+      decision,
+      model,
+      number,
+    );
+  if (once)
+    db.run(
+      'INSERT INTO registry_additions (model, key, asked, number) VALUES (?, ?, ?, ?)',
+      model,
+      once.key,
+      once.asked,
+      number,
+    );
 }
 
 function refuseUsed(db: Database, model: string, number: number): void {
@@ -151,20 +186,6 @@ function refuseUsed(db: Database, model: string, number: number): void {
     number,
   );
   if (child) throw refused(`${child.model}@${child.number} descends from it`);
-}
-
-/** Content that has lost its last version goes with it. */
-function forgetUnused(db: Database, sha256: string): StoredArtifact[] {
-  const row = db.get('SELECT * FROM registry_artifacts WHERE sha256 = ?', sha256);
-  return row && forget(db, sha256) ? [readArtifact(row)] : [];
-}
-
-function forget(db: Database, sha256: string): boolean {
-  const gone = db.run(
-    'DELETE FROM registry_artifacts WHERE sha256 = ? AND sha256 NOT IN (SELECT sha256 FROM registry_files)',
-    sha256,
-  );
-  return gone > 0;
 }
 
 function changeState(db: Database, { model, number, from, to, moved, place }: StateChange): void {
@@ -193,6 +214,18 @@ function changeState(db: Database, { model, number, from, to, moved, place }: St
 function find(db: Database, model: string, number: number): StoredVersion | undefined {
   const row = db.get('SELECT * FROM registry_versions WHERE model = ? AND number = ?', model, number);
   return row && readVersion(db, row);
+}
+
+function namedBy(db: Database, decision: string, limit: number) {
+  const rows = db.all(
+    `SELECT model, number, event FROM registry_decisions JOIN registry_versions USING (model, number)
+     WHERE decision = ? ORDER BY sealed_at DESC, event DESC LIMIT ?`,
+    decision,
+    limit,
+  );
+  return rows.map(({ model, number, event }) => {
+    return { model: String(model), number: Number(number), event: String(event) };
+  });
 }
 
 function readVersion(db: Database, row: Row): StoredVersion {
@@ -333,65 +366,5 @@ function readMove(row: Row): StoredAliasMove {
     at: String(row.at),
     actor: String(row.actor),
     event: String(row.event),
-  };
-}
-
-function artifactsIn(
-  database: () => Database,
-): Pick<RegistryStore, 'addArtifact' | 'artifact' | 'usersOf' | 'unused' | 'forget'> {
-  return {
-    async addArtifact({ sha256, bytes, place, inspection, storedMs }) {
-      const db = database();
-      db.transaction(
-        () =>
-          db.run(
-            'INSERT INTO registry_artifacts (sha256, bytes, place, inspection, stored_ms) VALUES (?, ?, ?, ?, ?) ON CONFLICT (sha256) DO UPDATE SET place = excluded.place',
-            sha256,
-            bytes,
-            place,
-            JSON.stringify(inspection),
-            storedMs,
-          ),
-        DURABLE,
-      );
-    },
-    async artifact(sha256) {
-      const row = database().get('SELECT * FROM registry_artifacts WHERE sha256 = ?', sha256);
-      return row && readArtifact(row);
-    },
-    async usersOf(sha256) {
-      const rows = database().all(
-        `SELECT DISTINCT model, number, state FROM registry_files JOIN registry_versions USING (model, number)
-         WHERE sha256 = ? ORDER BY model, number`,
-        sha256,
-      );
-      return rows.map(({ model, number, state }) => ({
-        model: String(model),
-        number: Number(number),
-        state: state as StoredVersion['state'],
-      }));
-    },
-    async unused(beforeMs, limit) {
-      const rows = database().all(
-        `SELECT * FROM registry_artifacts WHERE stored_ms < ? AND sha256 NOT IN (SELECT sha256 FROM registry_files)
-         ORDER BY stored_ms LIMIT ?`,
-        beforeMs,
-        limit,
-      );
-      return rows.map(readArtifact);
-    },
-    async forget(sha256) {
-      return forget(database(), sha256);
-    },
-  };
-}
-
-function readArtifact(row: Row): StoredArtifact {
-  return {
-    sha256: String(row.sha256),
-    bytes: Number(row.bytes),
-    place: row.place as StoredArtifact['place'],
-    inspection: JSON.parse(String(row.inspection)) as unknown,
-    storedMs: Number(row.stored_ms),
   };
 }

@@ -1,0 +1,104 @@
+import { rmSync } from 'node:fs';
+import { createServer, request, type Server } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { gguf } from '../registry/model-files.ts';
+import { ControlProcess } from './control-process.ts';
+import { config, Files, run } from './registry-command.ts';
+
+/** Versions whose addition is asked for again: one comes of it (trap 32). */
+
+let control: ControlProcess;
+let files: Files;
+beforeAll(async () => {
+  control = await ControlProcess.start(config({}));
+});
+afterAll(() => control[Symbol.asyncDispose]());
+beforeEach(() => {
+  files = new Files();
+});
+afterEach(() => rmSync(files.folder, { recursive: true }));
+
+/** Passes everything on to control, and loses the first answers to what seals a version, which control has given. */
+class LosesAnswers implements AsyncDisposable {
+  lost = 0;
+  readonly #server: Server;
+
+  private constructor(times: number) {
+    this.#server = createServer((asked, answer) => {
+      const { method, url, headers } = asked;
+      const options = { port: control.adminPort, method, path: url, headers };
+      const passed = request({ host: '127.0.0.1', ...options }, (given) => {
+        if (url?.endsWith('/versions') && method === 'POST' && this.lost < times) {
+          this.lost++;
+          given.resume().on('end', () => answer.socket!.destroy());
+          return;
+        }
+        answer.writeHead(given.statusCode!, given.headers);
+        given.pipe(answer);
+      });
+      asked.pipe(passed);
+    });
+  }
+
+  static async start(times: number): Promise<LosesAnswers> {
+    const proxy = new LosesAnswers(times);
+    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
+    return proxy;
+  }
+
+  get seen() {
+    const { port } = this.#server.address() as AddressInfo;
+    return { token: control.token, adminPort: port };
+  }
+
+  async [Symbol.asyncDispose]() {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+const numbers = async (model: string) => {
+  const { versions } = (await run(control, 'registry', 'ls', model, '--json')).last;
+  return versions.map(({ number }: { number: number }) => number);
+};
+
+test('the command asks again where the answer is lost, and one version comes of it', async () => {
+  await using proxy = await LosesAnswers.start(2);
+  const add = files.version('lost', { 'm.gguf': gguf({ 'general.name': 'lost' }) });
+  const added = await run(proxy.seen, ...add, '--json');
+  expect([added.code, proxy.lost]).toEqual([0, 2]);
+  expect(added.last).toMatchObject({ type: 'done', version: 'lost@1' });
+  expect(added.notes).toContain('it is asked again');
+  expect(await numbers('lost')).toEqual([1]);
+  const told = await control.events('version-added');
+  expect(told.filter(({ subject }) => subject.startsWith('version:lost@'))).toHaveLength(1);
+  // Whoever wants a second one has it.
+  expect((await run(control, ...add, '--json')).last.version).toBe('lost@2');
+});
+
+test('a key of the caller gives the version that it made, also after a restart, and nothing else', async () => {
+  const add = files.version('kept', { 'm.gguf': gguf({ 'general.name': 'kept' }) });
+  expect((await run(control, ...add, '--once', 'job-7', '--json')).last.version).toBe('kept@1');
+  await control.end('SIGKILL');
+  await control.up();
+  expect((await run(control, ...add, '--once', 'job-7', '--json')).last.version).toBe('kept@1');
+  const others = files.version('kept', { 'm.gguf': gguf({ 'general.name': 'another' }) });
+  const refused = await run(control, ...others, '--once', 'job-7');
+  expect(refused).toMatchObject({ code: 1, notes: expect.stringContaining("by the key 'job-7' kept@1 was") });
+  expect(await numbers('kept')).toEqual([1]);
+  const odd = await run(control, ...add, '--once', 'a key');
+  expect(odd).toMatchObject({ code: 1, notes: expect.stringContaining('without spaces') });
+});
+
+test('an address where nothing answers any more is told at once, as before', async () => {
+  const taken = createTcpServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  const { port } = taken.address() as AddressInfo;
+  await new Promise((resolve) => taken.close(resolve));
+  const add = files.version('none', { 'm.gguf': gguf({}) });
+  expect(await run({ token: control.token, adminPort: port }, ...add)).toMatchObject({
+    code: 1,
+    notes: expect.stringContaining('no Armature answers'),
+  });
+});
