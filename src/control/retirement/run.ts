@@ -4,8 +4,8 @@ import type { Settings } from '../../config/schema/index.ts';
 import type { LedgerEvent } from '../../events/contracts.ts';
 import type { LedgerService } from '../../events/ledger.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import type { TimerHandle, Timers } from '../../kernel/timers.ts';
-import type { Snapshot, WorkerState } from '../../links/messages.ts';
+import { pause, type TimerHandle, type Timers } from '../../kernel/timers.ts';
+import type { Snapshot } from '../../links/messages.ts';
 import { Callers, cameAtMs } from '../../releases/retirement/calls.ts';
 import { RETIREMENT_KIND, type RetirementDocument } from '../../releases/retirement/contracts.ts';
 import { drained, isDrained, referencesTo, restored } from '../../releases/retirement/references.ts';
@@ -13,11 +13,12 @@ import type { Logger } from '../../telemetry/logger.ts';
 import type { Gateways } from '../gateways.ts';
 import { exportRecords } from './export.ts';
 import { callsAfter } from './scan.ts';
+import { askWorkers } from './workers.ts';
 
 /** How often it is looked whether requests have ended, and whether anybody calls. */
 const LOOK_MS = 2_000;
-/** How long a worker may take to tell its state. */
-const STATE_MS = 1_000;
+/** Within this time what a worker saw is in the ledger. So nothing is proven in less. */
+export const TOLD_MS = 5_000;
 
 /** What a retirement needs of control. */
 export interface RetirementControl {
@@ -67,8 +68,9 @@ export class RetirementRun {
   begin(control: RetirementControl): void {
     this.#control = control;
     // Nobody has looked while control was away, and what workers have seen meanwhile is not in the ledger yet.
-    if (this.#body.state === 'watching') this.#body.quietSinceMs = this.#options.clock.wall();
-    this.#goOn(1);
+    const isProven = this.#body.state === 'proven';
+    if (this.#body.state === 'watching' || isProven) this.#body.quietSinceMs = this.#options.clock.wall();
+    this.#goOn(isProven ? TOLD_MS : 1);
   }
 
   async close(): Promise<void> {
@@ -99,7 +101,7 @@ export class RetirementRun {
   finish(actor: string): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#body.state === 'finished') return;
-      if (this.#body.state === 'proven') await this.#watch();
+      if (this.#body.state === 'proven') await this.#lookOnceMore();
       if (this.#body.state !== 'proven' && this.#body.state !== 'finishing')
         throw new ApiFault(409, 'conflict', this.#notYet());
       if (this.#body.state === 'proven')
@@ -108,11 +110,24 @@ export class RetirementRun {
     });
   }
 
+  /** Whether it is still as it was proven. Throws an ApiFault where that cannot be seen now. */
+  async #lookOnceMore(): Promise<void> {
+    const { clock, timers } = this.#options;
+    const { quietSinceMs = 0 } = this.#body;
+    const leftMs = quietSinceMs + TOLD_MS - clock.wall();
+    if (leftMs > 0) await pause(timers, Math.min(leftMs, TOLD_MS));
+    this.stuck = undefined;
+    await this.#watch();
+    if (this.#body.state === 'proven' && this.stuck !== undefined)
+      throw new ApiFault(409, 'conflict', `It cannot be seen whether anybody calls it now: ${this.stuck}.`);
+  }
+
   #notYet(): string {
     const { state, watchMs, lastCall } = this.#body;
     if (state === 'undone') return `${this.id} was undone.`;
     const called = lastCall ? ` '${lastCall.tenant}' called it last, at ${lastCall.lastAt}.` : '';
-    return `It is not proven yet that nobody calls it: ${Math.round(watchMs / 1000)} s without a call are wanted.${called}`;
+    const waits = this.stuck === undefined ? '' : ` It waits: ${this.stuck}.`;
+    return `It is not proven yet that nobody calls it: ${Math.round(watchMs / 1000)} s without a call are wanted.${called}${waits}`;
   }
 
   /** One thing at a time. */
@@ -137,7 +152,7 @@ export class RetirementRun {
       this.stuck = undefined;
       const { state, startedBy } = this.#body;
       if (state === 'draining') await this.#drain();
-      else if (state === 'watching') await this.#watch();
+      else if (state === 'watching' || state === 'proven') await this.#watch();
       else if (state === 'finishing') await this.#finish(startedBy);
     } catch (error) {
       this.stuck = (error as Error).message;
@@ -156,14 +171,9 @@ export class RetirementRun {
     const { settings } = control.effective;
     const part = isDrained(settings, subject) ? undefined : drained(settings, subject);
     const changed = part && (await control.change(JSON.stringify(part), startedBy));
-    const inflight = await this.#inflight();
-    if (inflight === undefined || inflight > 0) {
-      this.stuck =
-        inflight === undefined
-          ? 'not every worker has taken over the configuration yet'
-          : `${inflight} requests still run there`;
-      return;
-    }
+    const { inflight, lacking } = await askWorkers(subject, control);
+    this.stuck = inflight > 0 ? `${inflight} requests still run there` : lacking;
+    if (this.stuck !== undefined) return;
     if (this.#body.drainedMs === undefined)
       await this.#keep(
         { drainedMs: clock.wall() },
@@ -194,30 +204,12 @@ export class RetirementRun {
     return { ...own, targets: plan.drains, references: plan.references };
   }
 
-  /** Requests at its endpoints; undefined where no worker is there, or one does not say or go by the present snapshot. */
-  async #inflight(): Promise<number | undefined> {
-    const { gateways, snapshots } = this.#control!;
-    const { subject } = this.#body;
-    if (gateways.peers.length === 0) return undefined;
-    const states = (await Promise.all(
-      gateways.peers.map((peer) => gateways.ask(peer, 'state', STATE_MS)),
-    )) as (WorkerState | undefined)[];
-    let inflight = 0;
-    for (const state of states) {
-      if (!state || state.snapshot < snapshots.current.number) return undefined;
-      if (subject.kind !== 'backend') continue;
-      for (const endpoint of state.endpoints)
-        if (endpoint.backend === subject.name) inflight += endpoint.inflight;
-    }
-    return inflight;
-  }
-
-  /** A call begins the watch anew; so does somebody who sends requests there again. */
+  /** A call begins the watch anew; so does somebody who sends requests there again, and a worker whose calls are not known. */
   async #watch(): Promise<void> {
     const { subject, drainedMs = 0, state } = this.#body;
     const { ledger, clock } = this.#options;
     const now = clock.wall();
-    const inflight = await this.#inflight();
+    const { inflight, lacking, away } = await askWorkers(subject, this.#control!);
     const found = await callsAfter(ledger.store.ledger, subject, this.#body.position ?? 0);
     const calls = found.calls.filter((event) => cameAtMs(event) > drainedMs);
     const { settings } = this.#control!.effective;
@@ -225,16 +217,16 @@ export class RetirementRun {
     const [user] = subject.kind === 'version' ? await this.#options.usersOf(subject.name) : [];
     const isOpen = isNamed || user !== undefined || !isDrained(settings, subject);
     this.#body.position = found.position;
-    if (calls.length > 0 || isOpen || (inflight ?? 0) > 0) {
+    if (calls.length > 0 || isOpen || inflight > 0) {
       await this.#called(calls, now);
       if (isOpen)
         this.stuck = `${user === undefined ? 'requests are sent there' : `${user} uses it`} again: undo it, or take that back`;
       return;
     }
-    if (state === 'proven' && inflight === undefined)
-      throw new ApiFault(409, 'conflict', 'Not every worker says what runs there: try it again.');
+    if (away) this.#body.quietSinceMs = now;
+    this.stuck = lacking;
     const quietMs = now - (this.#body.quietSinceMs ?? now);
-    if (state !== 'watching' || inflight === undefined || quietMs < this.#body.watchMs) return;
+    if (state !== 'watching' || lacking !== undefined || quietMs < this.#body.watchMs) return;
     const workers = this.#control!.gateways.peers.length;
     await this.#keep({ state: 'proven' }, 'retirement-proven', 'armature', { quietMs, workers }, []);
   }

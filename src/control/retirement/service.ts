@@ -12,7 +12,7 @@ import {
 import type { StoredKey } from '../../store/contracts.ts';
 import { everyDocument } from '../../store/every-document.ts';
 import { callsElsewhere, type Planning, planOf } from './plans.ts';
-import { type RetirementControl, RetirementRun, type RunOptions } from './run.ts';
+import { type RetirementControl, RetirementRun, type RunOptions, TOLD_MS } from './run.ts';
 
 export interface RetirementOptions extends Omit<RunOptions, 'last' | 'usersOf'> {
   random: Random;
@@ -39,9 +39,6 @@ export interface Asked {
   /** Milliseconds before now that callers are looked for in. */
   windowMs: number;
 }
-
-/** The shortest watch: facts of a request reach the ledger within a second. */
-const WATCH_MS_MIN = 5_000;
 
 /** Retirements: planned, begun, gone on with over restarts, undone, finished. */
 export class RetirementService {
@@ -118,11 +115,7 @@ export class RetirementService {
         blockers,
       );
     const id = this.#makeId(clock.wall());
-    const watchMs = Math.max(
-      WATCH_MS_MIN,
-      asked.watchMs,
-      longestMs(subject, this.#control!.effective.settings),
-    );
+    const watchMs = Math.max(TOLD_MS, asked.watchMs, longestMs(subject, this.#control!.effective.settings));
     const event = ledger.event({
       type: 'retirement-started',
       subject: `retirement:${id}`,
