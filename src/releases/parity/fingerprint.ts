@@ -1,4 +1,5 @@
 import type { Settings } from '../../config/schema/index.ts';
+import { type Difference, differences } from '../registry/difference.ts';
 import type { Fingerprint } from './contracts.ts';
 
 /** Settings that say how a backend is reached, watched and paid, and nothing of what it answers. */
@@ -32,15 +33,27 @@ export function changeSince(
 ): string | undefined {
   const names = new Set([...Object.keys(then.settings), ...Object.keys(settings)]);
   for (const name of names) {
-    const [before, after] = [JSON.stringify(then.settings[name]), JSON.stringify(settings[name])];
-    if (canonical(then.settings[name]) !== canonical(settings[name]))
-      return `${name} was ${cut(before)} and is ${cut(after)}`;
+    const [before, after] = [then.settings[name], settings[name]];
+    if (canonical(before) !== canonical(after)) return `${name} was ${shown(before)} and is ${shown(after)}`;
   }
   const strange = told.find((each) => !then.told.includes(each));
   if (strange === undefined) return undefined;
-  return then.told.length === 0
-    ? `an endpoint tells of itself ${cut(strange)}, and told nothing then`
-    : `an endpoint tells of itself ${cut(strange)}, and told ${cut(then.told.join(' or '))} then`;
+  if (then.told.length === 0) return `an endpoint tells of itself ${cut(strange)}, and told nothing then`;
+  return `of what an endpoint tells of itself, ${inShort(nearest(then.told, strange))}`;
+}
+
+/** What is different from that of what was told then that is most like it. */
+function nearest(then: readonly string[], now: string): Difference[] {
+  const all = then.map((each) => differences(JSON.parse(each), JSON.parse(now)));
+  return all.reduce((least, each) => (each.length < least.length ? each : least));
+}
+
+function inShort(changes: readonly Difference[]): string {
+  const told = changes
+    .slice(0, CHANGES_MAX)
+    .map(({ path, before, after }) => `${path} was ${shown(before)} and is ${shown(after)}`);
+  const more = changes.length - told.length;
+  return told.join(', ') + (more > 0 ? `, and ${more} more` : '');
 }
 
 /** JSON with the members of every object in the order of their names. */
@@ -52,5 +65,7 @@ export function canonical(value: unknown): string {
   );
 }
 
+const CHANGES_MAX = 3;
 const CHARS_MAX = 300;
+const shown = (value: unknown) => cut(JSON.stringify(value));
 const cut = (text = 'nothing') => (text.length <= CHARS_MAX ? text : `${text.slice(0, CHARS_MAX)}...`);
