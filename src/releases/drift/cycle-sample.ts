@@ -1,4 +1,5 @@
 import type { Random } from '../../kernel/random.ts';
+import { shuffled } from '../statistics/sampled-texts.ts';
 import type { Value } from './contracts.ts';
 
 interface State {
@@ -47,12 +48,4 @@ export class CycleSample {
   restore(state: State): void {
     this.#state = state;
   }
-}
-
-function shuffled(values: Value[], random: Random): Value[] {
-  for (let last = values.length - 1; last > 0; last--) {
-    const at = Math.floor(random.next() * (last + 1));
-    [values[last], values[at]] = [values[at]!, values[last]!];
-  }
-  return values;
 }

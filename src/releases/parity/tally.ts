@@ -1,5 +1,6 @@
 import { FlipsGate } from '../statistics/flips-gate.ts';
 import { hazard, mcnemar, rateAtMost } from '../statistics/paired-answers.ts';
+import { sorted } from '../statistics/shifts.ts';
 import type { GoldenAnswer } from './answers.ts';
 import { type Comparison, compare } from './comparing.ts';
 import type { ParityFigures, ParityReason, ParityVerdict } from './contracts.ts';
@@ -189,6 +190,6 @@ function screen(values: readonly number[]): { mean: number; p99: number } | null
 }
 
 function quantileOf(values: readonly number[], share: number): number {
-  const order = [...values].sort((a, b) => a - b);
+  const order = sorted(values);
   return order[Math.min(order.length - 1, Math.floor(order.length * share))]!;
 }

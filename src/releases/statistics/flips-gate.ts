@@ -1,3 +1,5 @@
+import { logMean } from './log-mean.ts';
+
 /** Shares of the bound that the certifying bets expect the rate of flips to be; 0 is the quickest, and dies with the first flip. */
 const EXPECTED_SHARES = [0, 0.1, 0.25, 0.5, 0.75];
 /** The most that one prompt may cost a rejecting bet, as shares of all that it has. */
@@ -53,23 +55,16 @@ export class FlipsGate {
 
   /** Evidence that the rate is below the bound: an e-value. */
   get certifies(): number {
-    return meanOfExp(this.#logs.certifying);
+    return Math.exp(logMean(this.#logs.certifying));
   }
 
   /** Evidence that the rate is above half the bound: an e-value. */
   get rejects(): number {
-    return meanOfExp(this.#logs.rejecting);
+    return Math.exp(logMean(this.#logs.rejecting));
   }
 
   /** What was shown first: it stands, whatever comes after it. */
   get verdict(): 'certified' | 'rejected' | undefined {
     return this.#verdict;
   }
-}
-
-/** The mean of e^x, without overflow before the mean itself is too large to be told. */
-function meanOfExp(logs: readonly number[]): number {
-  const top = Math.max(...logs);
-  if (top === Number.NEGATIVE_INFINITY) return 0;
-  return Math.exp(top) * (logs.reduce((sum, log) => sum + Math.exp(log - top), 0) / logs.length);
 }
