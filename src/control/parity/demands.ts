@@ -5,6 +5,7 @@ import type { Gate } from '../../releases/contracts.ts';
 import type { Standing } from '../../releases/parity/contracts.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ParityControl } from './contracts.ts';
+import { referenceOf } from './reference.ts';
 import type { ParityService } from './service.ts';
 
 /** A target of a route that demands parity, and how it stands. */
@@ -157,10 +158,6 @@ function standingOf(
 ): Standing {
   const { golden, flipsMax } = settings.routes[route]!.parity!;
   return parity.standing(reference, backend, { sha256: config.certificates[golden] ?? '', flipsMax });
-}
-
-function referenceOf({ parity, targets }: Settings['routes'][string]): string {
-  return parity?.reference ?? (targets.find(({ weight }) => weight > 0) ?? targets[0]!).backend;
 }
 
 /**

@@ -13,6 +13,7 @@ import type { Logger } from '../../telemetry/logger.ts';
 import type { Place } from './asker.ts';
 import { SENTINEL_KIND } from './contracts.ts';
 import { placesOf } from './reach.ts';
+import { referenceOf } from './reference.ts';
 import type { ParityService } from './service.ts';
 
 export interface SentinelsOptions {
@@ -177,7 +178,8 @@ export class Sentinels {
       }),
     );
     if (watch.gone) return;
-    const reference = places.find(({ backend }) => backend === this.#referenceOf(route));
+    const settings = this.#control.effective.settings.routes[route];
+    const reference = settings && places.find(({ backend }) => backend === referenceOf(settings));
     const noticed = sentinel.observe(prompt, answers, reference && this.#key(reference));
     for (const place of places) {
       const found = noticed.get(this.#key(place));
@@ -264,11 +266,6 @@ export class Sentinels {
   #places(route: string): Place[] {
     const targets = this.#control.effective.settings.routes[route]?.targets ?? [];
     return targets.flatMap(({ backend, weight }) => (weight > 0 ? placesOf(backend, this.#control) : []));
-  }
-
-  #referenceOf(route: string): string | undefined {
-    const settings = this.#control.effective.settings.routes[route];
-    return settings?.parity?.reference ?? settings?.targets.find(({ weight }) => weight > 0)?.backend;
   }
 
   /** With other settings it is another thing that is watched. */
