@@ -128,9 +128,20 @@ export const parityMatrixSchema = z
           floorFlips: z.number().int(),
           flipsAtMost: z.number(),
           at: z.string(),
+          newer: z
+            .object({
+              certificate: z.string(),
+              state: z.enum(['running', 'ended']),
+              reason: z.string().optional().describe('A code: why it ended without a measurement.'),
+              at: z.string(),
+            })
+            .optional()
+            .describe('A comparison that came later, and has measured nothing: it runs, or was broken off.'),
         }),
       )
-      .describe('Of each pair that was compared the newest comparison.'),
+      .describe(
+        'Of each pair that was compared the newest comparison that was measured; the newest where none was.',
+      ),
   })
   .openapi('ParityMatrix');
 

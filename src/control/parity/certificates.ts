@@ -17,6 +17,11 @@ const BROKEN_OFF: ReadonlySet<ParityReason> = new Set([
 const isMeasured = ({ state, reason }: Certificate): boolean =>
   state === 'ended' && reason !== undefined && !BROKEN_OFF.has(reason);
 
+/** Of comparisons, newest first, the one that counts: the newest that was measured; the newest of all where none was. */
+export function countingOf(comparisons: readonly Certificate[]): Certificate | undefined {
+  return comparisons.find(isMeasured) ?? comparisons[0];
+}
+
 /** Every certificate of this Armature, as it is kept. What is not measured yet stands here as well. */
 export class Certificates {
   readonly #ledger: LedgerService;
@@ -74,7 +79,7 @@ export class Certificates {
         each.golden.sha256 === demand.sha256 &&
         each.flipsMax <= demand.flipsMax,
     );
-    const newest = fitting.find(isMeasured) ?? fitting[0];
+    const newest = countingOf(fitting);
     if (!newest) return { valid: false, why: 'none' };
     const { id: certificate, state, verdict, expired, event = '' } = newest;
     if (state === 'running') return { valid: false, why: 'running', certificate };

@@ -13,6 +13,7 @@ import { memoryStore } from '../../store/memory/index.ts';
 import type { ParityControl } from './contracts.ts';
 import { Demands } from './demands.ts';
 import { ParityService } from './service.ts';
+import { paritySurface } from './surface.ts';
 
 /** An engine that decides by the text, and tells its version. */
 interface Engine {
@@ -21,6 +22,8 @@ interface Engine {
   version: string;
   fingerprint: string | undefined;
   flips: boolean;
+  /** Cannot tell anything of itself now. */
+  mute: boolean;
   asked: number;
 }
 
@@ -94,13 +97,20 @@ const control = (): ParityControl => ({
 let sha256 = '';
 
 async function engine(): Promise<Engine> {
-  const made = { version: '1.0', fingerprint: undefined, flips: false, asked: 0 } as unknown as Engine;
+  const made = {
+    version: '1.0',
+    fingerprint: undefined,
+    flips: false,
+    mute: false,
+    asked: 0,
+  } as unknown as Engine;
   made.server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk) => chunks.push(chunk));
     request.on('end', () => {
       const answer = (value: object) =>
         response.setHeader('content-type', 'application/json').end(JSON.stringify(value));
+      if (request.method === 'GET' && made.mute) return response.writeHead(503).end();
       if (request.url === '/version') return answer({ version: made.version });
       if (request.method === 'GET') return response.writeHead(404).end();
       made.asked++;
@@ -198,6 +208,15 @@ test('what changes in the middle of a comparison is not certified', async () => 
   expect(service.certificates.get(id)).toMatchObject({ verdict: 'undecided', reason: 'changed-meanwhile' });
 });
 
+test('settings that change in the middle of a comparison count, though the endpoint told nothing of itself at its beginning', async () => {
+  engines.b.mute = true;
+  const { id } = await service.start(askedOf('b'), 'operator');
+  await vi.waitFor(() => expect(engines.b.asked).toBeGreaterThan(8));
+  settings.backends['b']!.hardware = 'mi325x';
+  await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), PATIENT);
+  expect(service.certificates.get(id)).toMatchObject({ verdict: 'undecided', reason: 'changed-meanwhile' });
+});
+
 test('a comparison with a backend that is taken away ends', async () => {
   const { id } = await service.start(askedOf('b'), 'operator');
   await vi.waitFor(() => expect(engines.b.asked).toBeGreaterThan(8));
@@ -211,15 +230,30 @@ test('a comparison with a backend that is taken away ends', async () => {
 test('a comparison that is broken off takes nothing from the certificate before it', async () => {
   const { id, golden } = await compared('b');
   const demand = { sha256: golden.sha256, flipsMax: 0.03 };
+  const cell = () => paritySurface(service).parityMatrix().cells[0];
+  expect(cell()).toMatchObject({ certificate: id, standing: 'certified' });
+  expect(cell()).not.toHaveProperty('newer');
   const again = await service.start(askedOf('b'), 'operator');
+  expect(cell()).toMatchObject({
+    certificate: id,
+    standing: 'certified',
+    newer: { certificate: again.id, state: 'running' },
+  });
   service.stop(again.id);
   await vi.waitFor(
     () => expect(service.certificates.get(again.id)).toMatchObject({ reason: 'run-stopped' }),
     PATIENT,
   );
   expect(service.standing('a', 'b', demand)).toMatchObject({ valid: true, certificate: id });
+  expect(cell()).toMatchObject({
+    certificate: id,
+    standing: 'certified',
+    newer: { certificate: again.id, state: 'ended', reason: 'run-stopped' },
+  });
   engines.b.flips = true;
   expect((await compared('b')).verdict).toBe('rejected');
+  expect(cell()).toMatchObject({ standing: 'rejected' });
+  expect(cell()).not.toHaveProperty('newer');
   expect(service.standing('a', 'b', demand)).toMatchObject({ valid: false, why: 'rejected' });
 });
 

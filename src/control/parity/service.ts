@@ -245,7 +245,8 @@ export class ParityService {
     const fingerprints = await this.#fingerprints(reference, backend);
     const changed = (['reference', 'backend'] as const).some((side) => {
       const { settings, told } = fingerprints[side];
-      return before[side].told.length > 0 && changeSince(before[side], settings, told) !== undefined;
+      // An idle host told nothing yet.
+      return changeSince(before[side], settings, before[side].told.length > 0 ? told : []) !== undefined;
     });
     for (const side of ['reference', 'backend'] as const) fingerprints[side].answers = [...seen[side]].sort();
     const until = new Date(this.#options.clock.wall() + ageMs).toISOString();

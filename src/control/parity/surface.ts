@@ -1,6 +1,7 @@
 import type { CertificateView, ParityMatrix, ParitySurface } from '../../api/contracts.ts';
 import { inWords } from '../../events/words.ts';
 import type { Certificate } from '../../releases/parity/contracts.ts';
+import { countingOf } from './certificates.ts';
 import type { ParityService } from './service.ts';
 
 /** What the management API shows and does about parity. */
@@ -32,12 +33,17 @@ function viewOf(certificate: Certificate): CertificateView {
 
 /** `all`: newest first. */
 function matrixOf(all: readonly Certificate[]): ParityMatrix {
-  const newest = new Map<string, Certificate>();
-  for (const each of all) {
-    const pair = `${each.reference}\n${each.backend}`;
-    if (!newest.has(pair)) newest.set(pair, each);
-  }
-  const cells = [...newest.values()].map((each): ParityMatrix['cells'][number] => ({
+  const pairs = Map.groupBy(all, ({ reference, backend }) => `${reference}\n${backend}`);
+  const cells = [...pairs.values()].map(cellOf);
+  const backends = new Set(cells.flatMap(({ reference, backend }) => [reference, backend]));
+  return { backends: [...backends].sort(), cells };
+}
+
+/** `comparisons`: all of one pair, newest first; at least one. */
+function cellOf(comparisons: readonly Certificate[]): ParityMatrix['cells'][number] {
+  const newest = comparisons[0]!;
+  const each = countingOf(comparisons)!;
+  return {
     reference: each.reference,
     backend: each.backend,
     certificate: each.id,
@@ -49,7 +55,10 @@ function matrixOf(all: readonly Certificate[]): ParityMatrix {
     floorFlips: each.figures.floorFlips,
     flipsAtMost: each.figures.flipsAtMost,
     at: each.endedAt ?? each.at,
-  }));
-  const backends = new Set(cells.flatMap(({ reference, backend }) => [reference, backend]));
-  return { backends: [...backends].sort(), cells };
+    ...(newest !== each && { newer: newerOf(newest) }),
+  };
+}
+
+function newerOf({ id, state, reason, endedAt, at }: Certificate) {
+  return { certificate: id, state, ...(reason !== undefined && { reason }), at: endedAt ?? at };
 }
