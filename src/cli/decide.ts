@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { DecisionView } from '../api/contracts.ts';
+import { allOf } from './all-of.ts';
 import { type ActionGroup, askedWrongly, defineAction } from './command.ts';
 import { table } from './output.ts';
 import { findRunning } from './running.ts';
 
 type Evidence = DecisionView['evidence'][number];
 
-const PAGE = 1000;
 /** A file up to so many bytes is kept in the decision where it is JSON; of others only what they hash to. */
 const CONTENT_BYTES_MAX = 512 * 1024;
 
@@ -56,16 +56,7 @@ const add = defineAction({
 const ls = defineAction({
   summary: 'list what was decided, oldest first',
   async run({ common, output }) {
-    const running = await findRunning(common);
-    const decisions: DecisionView[] = [];
-    for (let after = ''; ; ) {
-      const page = await running.call<{ data: DecisionView[]; next: string | null }>(
-        `/api/v1/decisions?limit=${PAGE}${after}`,
-      );
-      decisions.push(...page.data);
-      if (page.next === null) break;
-      after = `&after=${page.next}`;
-    }
+    const decisions = await allOf<DecisionView>(await findRunning(common), '/api/v1/decisions');
     if (common.json) output.json({ decisions });
     else if (decisions.length === 0) output.note('Nothing was decided yet: armature decide add');
     else {

@@ -1,29 +1,17 @@
 import type { DriftView } from '../api/contracts.ts';
+import { allOf } from './all-of.ts';
 import { type ActionGroup, defineAction } from './command.ts';
 import { table } from './output.ts';
 import { findRunning } from './running.ts';
 
 /** `armature drift`: what is watched, by route and backend. `--json` prints what `/api/v1/drift` answers: `{"data": [...]}`. */
 
-interface Page {
-  data: DriftView[];
-  next: string | null;
-}
-
 const ROUTE = { name: 'ROUTE', summary: 'A route that has `drift`.' };
 
 const ls = defineAction({
   summary: 'list what is watched, and where something has changed',
   async run({ common, output }) {
-    const running = await findRunning(common);
-    const data: DriftView[] = [];
-    for (let after: string | null = ''; after !== null; ) {
-      const page: Page = await running.call(
-        `/api/v1/drift?limit=1000${after && `&after=${encodeURIComponent(after)}`}`,
-      );
-      data.push(...page.data);
-      after = page.next;
-    }
+    const data = await allOf<DriftView>(await findRunning(common), '/api/v1/drift');
     if (common.json) output.json({ data });
     else if (data.length === 0) output.note('Nothing is watched for drift, or nothing has come yet.');
     else {
@@ -44,7 +32,9 @@ const show = defineAction({
   summary: 'show every feature of a route: evidence, effect, reference',
   arguments: [ROUTE],
   async run({ args: [route = ''], common, output }) {
-    const page = await (await findRunning(common)).call<Page>(`/api/v1/drift/${encodeURIComponent(route)}`);
+    const page = await (await findRunning(common)).call<{ data: DriftView[] }>(
+      `/api/v1/drift/${encodeURIComponent(route)}`,
+    );
     if (common.json) {
       output.json(page);
       return;

@@ -11,6 +11,7 @@ import { systemRandom } from '../kernel/random.ts';
 import { type Store, StoreError } from '../store/contracts.ts';
 import { sqliteStore } from '../store/sqlite/index.ts';
 import { DataDir } from '../supervisor/data-dir.ts';
+import { allOf } from './all-of.ts';
 import { type ActionGroup, askedWrongly, type CommonOptions, defineAction, failed } from './command.ts';
 import { table } from './output.ts';
 import { findRunning, NotRunning } from './running.ts';
@@ -92,17 +93,7 @@ async function deskOfRunning(common: CommonOptions): Promise<KeyDesk> {
   return {
     create: (tenant, name) => running.call('/api/v1/keys', { method: 'POST', body: { tenant, name } }),
     revoke: (id) => running.call(`/api/v1/keys/${encodeURIComponent(id)}`, { method: 'DELETE' }),
-    async list() {
-      const keys: KeyView[] = [];
-      for (let after = ''; ; ) {
-        const page = await running.call<{ data: KeyView[]; next: string | null }>(
-          `/api/v1/keys?limit=1000${after}`,
-        );
-        keys.push(...page.data);
-        if (page.next === null) return keys;
-        after = `&after=${encodeURIComponent(page.next)}`;
-      }
-    },
+    list: () => allOf<KeyView>(running, '/api/v1/keys'),
   };
 }
 

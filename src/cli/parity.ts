@@ -1,14 +1,14 @@
 import type { CertificateView, ParityMatrix } from '../api/contracts.ts';
 import { readText, systemIo } from '../config/files.ts';
-import { systemTimers } from '../kernel/timers.ts';
+import { pause, systemTimers } from '../kernel/timers.ts';
 import { parseDuration } from '../kernel/units.ts';
 import { GoldenFault, readGolden } from '../releases/parity/golden.ts';
+import { allOf } from './all-of.ts';
 import { type ActionGroup, askedWrongly, defineAction, wholeNumber } from './command.ts';
 import { type Output, table } from './output.ts';
 import { findRunning, type Running } from './running.ts';
 
 const LOOK_MS = 500;
-const PAGE = 200;
 /** As much as the API takes in one request. */
 const GOLDEN_BYTES_MAX = 4 * 1024 * 1024;
 const AGE_MS_MIN = 1000;
@@ -63,17 +63,7 @@ const run = defineAction({
 const ls = defineAction({
   summary: 'list comparisons and their certificates, newest first',
   async run({ common, output }) {
-    const running = await findRunning(common);
-    const all: CertificateView[] = [];
-    for (let after: string | undefined; ; ) {
-      const asked = new URLSearchParams({ limit: String(PAGE), ...(after !== undefined && { after }) });
-      const page: { data: CertificateView[]; next: string | null } = await running.call(
-        `/api/v1/parity?${asked}`,
-      );
-      all.push(...page.data);
-      if (page.next === null) break;
-      after = page.next;
-    }
+    const all = await allOf<CertificateView>(await findRunning(common), '/api/v1/parity');
     if (common.json) output.json({ parity: all });
     else if (all.length === 0) output.note('Nothing was compared yet.');
     else {
@@ -125,8 +115,11 @@ const matrix = defineAction({
       output.note('Nothing was compared yet.');
       return;
     }
-    const cell = (reference: string, backend: string) =>
-      found.cells.find((each) => each.reference === reference && each.backend === backend)?.standing ?? '-';
+    const cell = (reference: string, backend: string) => {
+      const at = found.cells.find((each) => each.reference === reference && each.backend === backend);
+      if (!at?.newer) return at?.standing ?? '-';
+      return `${at.standing} (newer: ${at.newer.reason ?? at.newer.state})`;
+    };
     const rows = found.backends.map((reference) => [
       reference,
       ...found.backends.map((backend) => cell(reference, backend)),
@@ -148,7 +141,7 @@ async function ended(running: Running, begun: CertificateView, output: Output): 
     const note = noteOf(found);
     if (note !== told) output.note(note);
     told = note;
-    await new Promise<void>((resolve) => systemTimers.set(LOOK_MS, resolve));
+    await pause(systemTimers, LOOK_MS);
   }
 }
 

@@ -8,12 +8,13 @@ import type {
 } from '../api/contracts.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { formatSize } from '../kernel/units.ts';
+import { allOf } from './all-of.ts';
 import { type ActionGroup, askedWrongly, defineAction, failed, wholeNumber } from './command.ts';
 import { table } from './output.ts';
 import { add } from './registry-add.ts';
 import { shownDifference, shownVersion } from './registry-shown.ts';
 import { atVersion, followSteps, read, referenceIn, stepsShown } from './registry-steps.ts';
-import { findRunning, type Running } from './running.ts';
+import { findRunning } from './running.ts';
 
 const VERSION = { name: 'NAME@VERSION', summary: 'By number, fraud@3, or by alias, fraud@production.' };
 const NAME = { name: 'NAME', summary: 'Of a model.' };
@@ -183,13 +184,3 @@ export const command: ActionGroup = {
   },
   defaultAction: 'ls',
 };
-
-async function allOf<Item>(running: Running, path: string): Promise<Item[]> {
-  const items: Item[] = [];
-  for (let after = ''; ; ) {
-    const page = await running.call<{ data: Item[]; next: string | null }>(`${path}?limit=${PAGE}${after}`);
-    items.push(...page.data);
-    if (page.next === null) return items;
-    after = `&after=${encodeURIComponent(page.next)}`;
-  }
-}
