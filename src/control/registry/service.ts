@@ -14,6 +14,7 @@ import {
 import { Registry, type Resolved } from '../../releases/registry/index.ts';
 import { readReference } from '../../releases/registry/reference.ts';
 import type { Guard } from '../guards.ts';
+import { cameOf } from './alarm-trail.ts';
 
 export interface RegistryServiceOptions {
   ledger: LedgerService;
@@ -76,6 +77,7 @@ export class RegistryService implements Guard {
           .map(([name]) => `backend ${name}`);
       },
       decisionEvent: async (id) => (await this.decisions.get(id))?.event,
+      cameOf: (alarm) => cameOf(alarm, ledger.store.ledger),
     });
   }
 

@@ -18,6 +18,8 @@ export interface RegistryOptions extends ContentOptions {
   usersOfAlias(model: string, alias: string): string[];
   /** The event that tells of a decision; undefined where there is no such decision. */
   decisionEvent(id: string): Promise<string | undefined>;
+  /** The last event that came of an alarm of drift, such as the retraining that was asked for. */
+  cameOf(alarm: string): Promise<string>;
 }
 
 export interface NewVersionAsked {
@@ -131,7 +133,7 @@ export class Registry {
       if (event === undefined) faults.push(`there is no decision ${id}`);
       else causes.push(event);
     }
-    if (lineage?.alarm !== undefined) causes.push(lineage.alarm);
+    if (lineage?.alarm !== undefined) causes.push(await this.#options.cameOf(lineage.alarm));
     if (lineage?.parent === undefined) return { faults, causes, parent: undefined };
     const resolved = await this.resolve(readReference(lineage.parent)!);
     if (!resolved)

@@ -40,6 +40,7 @@ class World {
       usersOf: async () => [],
       usersOfAlias: () => [],
       decisionEvent: async () => undefined,
+      cameOf: async (alarm) => alarm,
     });
   }
 
