@@ -1,12 +1,15 @@
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/kernel/clock.ts';
+import { sqliteStore } from '../../src/store/sqlite/index.ts';
 import { gguf } from '../registry/model-files.ts';
 import { ControlProcess } from './control-process.ts';
 import { config, Files, run } from './registry-command.ts';
 
-/** Versions whose addition is asked for again: one comes of it (trap 32). */
+/** What of the registry a lost answer or a death leaves: one version however often it is asked for (trap 32), and no orphan. */
 
 let control: ControlProcess;
 let files: Files;
@@ -89,6 +92,22 @@ test('a key of the caller gives the version that it made, also after a restart, 
   expect(await numbers('kept')).toEqual([1]);
   const odd = await run(control, ...add, '--once', 'a key');
   expect(odd).toMatchObject({ code: 1, notes: expect.stringContaining('without spaces') });
+});
+
+test('what a death left where nothing names it goes when control starts', async () => {
+  const add = files.version('left', { 'm.gguf': gguf({ 'general.name': 'left' }) });
+  const [file] = (await run(control, ...add, '--json')).last.manifest.files;
+  await control.end('SIGKILL');
+  // As it is when control dies between the word that it is removed and the removal.
+  const store = sqliteStore({ path: join(control.data, 'state.db'), clock: systemClock });
+  const sealed = (await store.registry.version('left', 1))!;
+  const told = (await store.ledger.event(sealed.event))!.event;
+  await store.registry.removeVersion('left', 1, { ...told, id: 'ev_removed', type: 'version-removed' });
+  await store.close();
+  const place = join(control.data, 'artifacts/sha256', file.sha256.slice(0, 2), file.sha256);
+  expect(existsSync(place)).toBe(true);
+  await control.up();
+  await vi.waitFor(() => expect(existsSync(place)).toBe(false), 10_000);
 });
 
 test('an address where nothing answers any more is told at once, as before', async () => {

@@ -69,6 +69,8 @@ export class RegistryService implements Guard {
         archive: storeAt(settings.archive, settings, data),
         folder: join(data, 'registry'),
       }),
+      onLeft: (error) =>
+        this.#options.log.warn({ err: error }, 'content that nothing names is not removed yet'),
       usersOf: (version) => this.#usersOf(version),
       usersOfAlias: (model, alias) => {
         const backends = Object.entries(this.#control?.effective.settings.backends ?? {});
@@ -84,6 +86,7 @@ export class RegistryService implements Guard {
   begin(control: RegistryControl): void {
     this.#control = control;
     this.settled();
+    void this.registry.content.tidy();
   }
 
   /** Backends that name a version that is not there are told; they serve all the same. */

@@ -4,6 +4,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { RegistryStore, StoredArtifact, StoredVersion, VersionState } from '../../store/registry.ts';
 import { ArtifactError, type Artifacts, hashOf } from './artifacts/index.ts';
 import { BrokenFile, type Inspection, inspect } from './formats/index.ts';
+import { Leftovers } from './leftovers.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import { Refused } from './refused.ts';
 import { type Report, type Step, stepsOf } from './steps.ts';
@@ -26,6 +27,8 @@ export interface ContentOptions {
   append: (event: LedgerEvent) => Promise<void>;
   clock: Clock;
   artifacts: Artifacts;
+  /** Told why a copy that nothing names could not be removed yet. */
+  onLeft: (error: unknown) => void;
 }
 
 /** What versions are made of: how it comes in, is looked at, verified, archived, restored and removed. */
@@ -33,11 +36,13 @@ export class Content {
   readonly #options: ContentOptions;
   /** Two that bring, move or remove the same content do so one after the other. */
   readonly #turns = new OneAtATime();
+  readonly #leftovers: Leftovers;
   /** Live content that was found not to be as it was, until it comes in again. */
   readonly #damaged = new Set<string>();
 
   constructor(options: ContentOptions) {
     this.#options = options;
+    this.#leftovers = new Leftovers({ ...options, turns: this.#turns });
   }
 
   async state(sha256: string): Promise<ContentState> {
@@ -74,7 +79,11 @@ export class Content {
 
   /** Hashes content that has come in whole, looks at what it is, and keeps it. */
   finish(sha256: string): AsyncGenerator<Step<ContentState & { inspection: Inspection }>> {
-    return stepsOf((report, signal) => this.#turns.run(sha256, () => this.#finish(sha256, report, signal)));
+    return stepsOf(async (report, signal) => {
+      const finished = await this.#turns.run(sha256, () => this.#finish(sha256, report, signal));
+      await this.#sweep(sha256);
+      return finished;
+    });
   }
 
   async #finish(sha256: string, report: Report, signal: AbortSignal) {
@@ -96,10 +105,14 @@ export class Content {
       );
     }
     const inspection = await this.#inspect(sha256, path);
-    await artifacts.keep(sha256, { onBytes: onBytes('storing'), signal });
-    await store.addArtifact({ sha256, bytes, place: 'live', inspection, storedMs: clock.wall() });
+    await this.#leftovers.hold(sha256);
+    try {
+      await artifacts.keep(sha256, { onBytes: onBytes('storing'), signal });
+      await store.addArtifact({ sha256, bytes, place: 'live', inspection, storedMs: clock.wall() });
+    } finally {
+      this.#leftovers.release(sha256);
+    }
     this.#damaged.delete(sha256);
-    await this.#sweep(sha256);
     return { sha256, bytes, kept: true, inspection };
   }
 
@@ -113,29 +126,24 @@ export class Content {
     }
   }
 
-  /** Removes what came in long ago and no version has taken. */
+  /** Removes the copies that a death in the middle has left where nothing names them. */
+  tidy(): Promise<void> {
+    return this.#leftovers.tidyAll();
+  }
+
+  /** Removes what came in long ago and no version has taken, and what could not be removed before. */
   async #sweep(except: string): Promise<void> {
     const { store, clock } = this.#options;
     for (const { sha256 } of await store.unused(clock.wall() - UNUSED_MS, SWEPT_MAX)) {
-      if (sha256 === except) continue;
-      await this.#turns.run(sha256, async () => {
-        if (await store.forget(sha256)) await this.#drop(sha256);
-      });
+      if (sha256 !== except && (await store.forget(sha256))) await this.remove(sha256);
     }
+    await this.tidy();
   }
 
-  /** Removes what no version has any more. */
+  /** Removes the copies of what no version has any more. */
   remove(sha256: string): Promise<void> {
-    return this.#turns.run(sha256, async () => {
-      // It may have come in again.
-      if (!(await this.#options.store.artifact(sha256))) await this.#drop(sha256);
-    });
-  }
-
-  async #drop(sha256: string): Promise<void> {
     this.#damaged.delete(sha256);
-    await this.#options.artifacts.dropLive(sha256);
-    await this.#options.artifacts.dropArchived(sha256);
+    return this.#leftovers.tidy(sha256);
   }
 
   /** Reads every file of a version through, and tells what is not as it was. */
@@ -196,31 +204,33 @@ export class Content {
     const place = to === 'archived' ? 'archive' : 'live';
     return stepsOf(async (report, signal) => {
       const moved: string[] = [];
-      await this.#each(version, report, signal, async (sha256, _path, progress) => {
-        if ((await store.artifact(sha256))?.place === place) return;
-        const users = await store.usersOf(sha256);
-        const shared = users.some(
-          ({ model, number, state }) =>
-            state === 'live' && !(model === version.model && number === version.number),
-        );
-        if (to === 'archived' && shared) return;
-        await (to === 'archived' ? artifacts.archive(sha256, progress) : artifacts.restore(sha256, progress));
-        moved.push(sha256);
-      });
-      const type = to === 'archived' ? 'version-archived' : 'version-restored';
-      const data = { version: nameOf(version), files: moved.length, place: artifacts.names[place] };
-      const event = this.#options.event({ ...aboutVersion(version, actor), type, data });
-      const { model, number, state: from } = version;
-      await store.changeState({ model, number, from, to, moved, place }, event);
-      for (const sha256 of moved) {
-        await this.#turns.run(sha256, async () => {
-          // Another version may have come to need it meanwhile.
-          if ((await store.artifact(sha256))?.place !== place) return;
-          await (to === 'archived' ? artifacts.dropLive(sha256) : artifacts.dropArchived(sha256));
+      try {
+        await this.#each(version, report, signal, async (sha256, _path, progress) => {
+          if ((await store.artifact(sha256))?.place === place) return;
+          if (to === 'archived' && (await this.#isShared(sha256, version))) return;
+          await this.#leftovers.hold(sha256);
+          moved.push(sha256);
+          await (to === 'archived'
+            ? artifacts.archive(sha256, progress)
+            : artifacts.restore(sha256, progress));
         });
+        const type = to === 'archived' ? 'version-archived' : 'version-restored';
+        const data = { version: nameOf(version), files: moved.length, place: artifacts.names[place] };
+        const event = this.#options.event({ ...aboutVersion(version, actor), type, data });
+        const { model, number, state: from } = version;
+        await store.changeState({ model, number, from, to, moved, place }, event);
+        return { version: nameOf(version), state: to, moved: moved.length, event: event.id };
+      } finally {
+        for (const sha256 of moved) this.#leftovers.release(sha256);
+        for (const sha256 of moved) await this.#leftovers.tidy(sha256);
       }
-      return { version: nameOf(version), state: to, moved: moved.length, event: event.id };
     });
+  }
+
+  /** Whether another live version has it. */
+  async #isShared(sha256: string, version: StoredVersion): Promise<boolean> {
+    const users = await this.#options.store.usersOf(sha256);
+    return users.some((user) => user.state === 'live' && nameOf(user) !== nameOf(version));
   }
 
   async #each(

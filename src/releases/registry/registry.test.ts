@@ -1,93 +1,19 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { gguf, safetensors } from '../../../test/registry/model-files.ts';
-import { eventMaker } from '../../events/event-maker.ts';
-import { seededRandom } from '../../kernel/random.ts';
-import { VirtualTime } from '../../kernel/virtual-time.ts';
-import { memoryStore } from '../../store/memory/index.ts';
-import type { StoredVersion } from '../../store/registry.ts';
-import { ArtifactError, type ArtifactStore, Artifacts, directoryStore } from './artifacts/index.ts';
+import { last, RegistryWorld } from '../../../test/registry/registry-world.ts';
+import { ArtifactError } from './artifacts/index.ts';
 import { differences } from './difference.ts';
-import { Registry } from './index.ts';
 import { readReference, writeReference } from './reference.ts';
 
 /** The registry over a store in memory and directories, with what goes wrong in the middle. */
 
 const DAY_MS = 24 * 3600 * 1000;
 
-class World {
-  readonly folder = mkdtempSync(join(tmpdir(), 'armature-registry-'));
-  readonly time = new VirtualTime(1_700_000_000_000);
-  readonly store = memoryStore();
-  /** Asked before anything is put into a store; may throw. */
-  beforePut: (key: string) => void = () => {};
-  readonly registry: Registry;
-
-  constructor() {
-    this.registry = new Registry({
-      store: this.store.registry,
-      event: eventMaker(this.time, seededRandom(1)),
-      append: (event) => this.store.ledger.append([event]),
-      clock: this.time,
-      artifacts: new Artifacts({
-        live: this.#watched(directoryStore(join(this.folder, 'live'))),
-        archive: this.#watched(directoryStore(join(this.folder, 'archive'))),
-        folder: this.folder,
-      }),
-      usersOf: async () => [],
-      usersOfAlias: () => [],
-      decisionEvent: async () => undefined,
-      cameOf: async (alarm) => alarm,
-    });
-  }
-
-  #watched(inner: ArtifactStore): ArtifactStore {
-    return {
-      ...inner,
-      put: async (key, path, progress) => {
-        this.beforePut(key);
-        await inner.put(key, path, progress);
-      },
-    };
-  }
-
-  async bring(content: Buffer): Promise<string> {
-    const sha256 = createHash('sha256').update(content).digest('hex');
-    await this.registry.content.add(sha256, 0, content);
-    await last(this.registry.content.finish(sha256));
-    return sha256;
-  }
-
-  async version(model: string, ...contents: Buffer[]): Promise<StoredVersion> {
-    const files = [];
-    for (const [index, content] of contents.entries())
-      files.push({ path: `file-${index}`, sha256: await this.bring(content) });
-    const manifest = { training: { unknown: 'made for a test' } };
-    return this.registry.add({ model, manifest, files, allowPickle: false }, 'operator');
-  }
-
-  files(part: 'live' | 'archive' | 'moving' | 'incoming'): string[] {
-    try {
-      const found = readdirSync(join(this.folder, part), { recursive: true, withFileTypes: true });
-      return found.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-    } catch {
-      return []; // it is not made before it is needed
-    }
-  }
-}
-
-async function last<Step>(steps: AsyncGenerator<Step>): Promise<Step | undefined> {
-  let found: Step | undefined;
-  for await (const step of steps) found = step;
-  return found;
-}
-
-let world: World;
+let world: RegistryWorld;
 beforeEach(() => {
-  world = new World();
+  world = new RegistryWorld();
 });
 afterEach(() => rmSync(world.folder, { recursive: true }));
 

@@ -44,13 +44,15 @@ export function directoryStore(root: string): ArtifactStore {
     async remove(key) {
       const place = join(root, key);
       try {
-        await rm(place, { force: true });
+        for (const path of [place, partOf(place)]) await rm(path, { force: true });
       } catch (error) {
         throw fileTrouble(error, place);
       }
     },
   };
 }
+
+const partOf = (place: string): string => `${place}.part`;
 
 /** A rename where both lie on one file system, else a copy that is renamed when it is whole. */
 async function moveIn(path: string, place: string, { onBytes, signal }: Progress): Promise<void> {
@@ -61,7 +63,7 @@ async function moveIn(path: string, place: string, { onBytes, signal }: Progress
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
   }
-  const part = `${place}.part`;
+  const part = partOf(place);
   try {
     await pipeline(createReadStream(path), counted(onBytes), createWriteStream(part), {
       ...(signal && { signal }),

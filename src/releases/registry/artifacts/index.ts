@@ -52,7 +52,7 @@ export class Artifacts {
     await this.#through(sha256, place, nothing, progress);
   }
 
-  /** Compresses live content into the archive, and reads it back. The live copy stays: `dropLive`. */
+  /** Compresses live content into the archive, and reads it back. The live copy stays: `keepOnly`. */
   async archive(sha256: string, progress: Progress = {}): Promise<void> {
     await this.#carry(
       sha256,
@@ -65,7 +65,7 @@ export class Artifacts {
     );
   }
 
-  /** Brings archived content back. The archived copy stays: `dropArchived`. */
+  /** Brings archived content back. The archived copy stays: `keepOnly`. */
   async restore(sha256: string, progress: Progress = {}): Promise<void> {
     await this.#carry(
       sha256,
@@ -75,12 +75,11 @@ export class Artifacts {
     );
   }
 
-  dropLive(sha256: string): Promise<void> {
-    return this.#live.remove(keyOf(sha256));
-  }
-
-  dropArchived(sha256: string): Promise<void> {
-    return this.#archive.remove(archived(sha256));
+  /** Removes every copy of content save the one at `place`, and what a move of it that broke off has left. */
+  async keepOnly(sha256: string, place: 'live' | 'archive' | undefined): Promise<void> {
+    if (place !== 'live') await this.#live.remove(keyOf(sha256));
+    if (place !== 'archive') await this.#archive.remove(archived(sha256));
+    for (const from of ['live', 'archive'] as const) await rm(this.#moving(sha256, from), { force: true });
   }
 
   /** Writes content into a file of this machine, in the form that it has at the other place, and has that put there. */
@@ -90,7 +89,7 @@ export class Artifacts {
     put: (path: string) => Promise<void>,
     progress: Progress,
   ): Promise<void> {
-    const path = join(this.#scratch, `${from}-${sha256}`);
+    const path = this.#moving(sha256, from);
     try {
       await mkdir(this.#scratch, { recursive: true, mode: 0o700 });
       await this.#through(sha256, from, createWriteStream(path, { mode: 0o600 }), progress, from === 'live');
@@ -100,6 +99,10 @@ export class Artifacts {
     } finally {
       await rm(path, { force: true });
     }
+  }
+
+  #moving(sha256: string, from: 'live' | 'archive'): string {
+    return join(this.#scratch, `${from}-${sha256}`);
   }
 
   /** Passes content on, decompressed where it was archived, compressed where that is asked for; `onBytes` counts what it was itself. */
