@@ -53,6 +53,7 @@ export class RegistryWorld {
       usersOf: async () => [],
       usersOfAlias: () => [],
       decisionEvent: async () => undefined,
+      cameOf: async (alarm) => alarm,
     });
   }
 
