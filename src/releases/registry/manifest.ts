@@ -114,7 +114,7 @@ export const manifestSchema = z.strictObject({
         .string()
         .regex(/^ev_[0-9a-z]+$/, 'expected ev_...')
         .optional()
-        .describe('The event of the drift that it answers.'),
+        .describe('The event of the drift that it answers; the ledger may have let go of it by now.'),
     })
     .optional(),
 });
