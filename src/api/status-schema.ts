@@ -94,6 +94,7 @@ export const statusSchema = z
       z.object({
         route: z.string(),
         ready: z.boolean().describe('Whether an endpoint or rung can answer it.'),
+        retired: z.literal(true).optional().describe('It is retired, and answers nobody any more.'),
         waiting: z.number().int(),
         targets: z.array(z.object({ backend: z.string(), weight: z.number() })),
         ladder: z.array(z.string()),

@@ -30,6 +30,7 @@ const STATE_TONES: Record<string, Tone> = {
   'half-open': 'warn',
   silent: 'warn',
   unknown: 'dim',
+  retired: 'dim',
   open: 'bad',
   unwell: 'bad',
   down: 'bad',
@@ -71,9 +72,9 @@ function section(title: string, text: string, paint: Paint): string {
 
 function routes({ routes }: Status, paint: Paint): string {
   if (routes.length === 0) return 'none are configured';
-  const rows = routes.map(({ route, ready, waiting, targets, ladder }) => [
+  const rows = routes.map(({ route, ready, retired, waiting, targets, ladder }) => [
     route,
-    state(ready ? 'ready' : 'not ready', paint),
+    state(retired ? 'retired' : ready ? 'ready' : 'not ready', paint),
     waiting,
     targets
       .map(({ backend, weight }) => (targets.length === 1 ? backend : `${backend} ${weight}`))

@@ -5,12 +5,15 @@ import type { GatewayPeer } from './gateways.ts';
 import { type Gathered, statusOf } from './status.ts';
 
 const A = 'http://a/v1';
-const settings = settingsSchema.parse({
+const written = {
   gateway: { workers: 3 },
   backends: {
     b1: { engine: 'vllm', model: 'm', endpoints: [A] },
     near: { engine: 'sim' },
   },
+};
+const settings = settingsSchema.parse({
+  ...written,
   routes: { chat: { targets: [{ backend: 'b1' }], ladder: [{ backend: 'near' }, { answer: 'busy' }] } },
 });
 
@@ -95,6 +98,19 @@ test('all is well when every worker answers and every route is ready', () => {
     ['b1', undefined],
     ['near', 'serving'],
   ]);
+});
+
+test('a retired route is told as such, and is no trouble', () => {
+  const routes = {
+    chat: { targets: [{ backend: 'b1' }] },
+    old: { targets: [{ backend: 'b1' }], retired: true },
+  };
+  const status = statusOf(gathered({ settings: settingsSchema.parse({ ...written, routes }) }));
+  expect(status.routes.map(({ route, ready, retired }) => [route, ready, retired])).toEqual([
+    ['chat', true, undefined],
+    ['old', false, true],
+  ]);
+  expect(status.trouble).toEqual([]);
 });
 
 test('a pipeline is ready where a worker says so', () => {

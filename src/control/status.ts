@@ -106,6 +106,7 @@ function routeOf(name: string, route: RouteSettings, { workers }: Gathered): Sta
   return {
     route: name,
     ready: said.some(({ ready }) => ready),
+    ...(route.retired && { retired: true as const }),
     waiting: sum(said.map(({ waiting }) => waiting)),
     targets: route.targets.map(({ backend, weight }) => ({ backend, weight })),
     ladder: route.ladder.map(rungName),
@@ -177,8 +178,8 @@ function troublesOf(status: Status, { ledger }: Gathered): Trouble[] {
     if (state === 'silent')
       tell('worker-silent', `worker:${worker}`, `${part} did not answer within a second.`);
   }
-  for (const { route, ready } of status.routes) {
-    if (!ready)
+  for (const { route, ready, retired } of status.routes) {
+    if (!ready && !retired)
       tell(
         'route-not-ready',
         `route:${route}`,

@@ -15,10 +15,13 @@ export function forbidden(route: string): Failure {
 
 /** None of the route's targets answers such a call. */
 export function noTarget(call: Call, retired: boolean): Failure {
-  if (!retired) return wrongProtocol(call);
+  return retired ? retiredRoute(call.route) : wrongProtocol(call);
+}
+
+export function retiredRoute(name: string): Failure {
   return {
     code: 'unknown_route',
-    message: `'${call.route}' was retired: it answers nobody any more.`,
+    message: `'${name}' was retired: it answers nobody any more.`,
     phase: 'before-queue',
     status: ERRORS.unknown_route.status,
     shouldRetry: false,

@@ -10,6 +10,7 @@ import { openaiErrorBody } from '../protocols/openai/errors.ts';
 import { modelObject, modelsList } from '../protocols/openai/models.ts';
 import { type Call, isOipTarget, type OwnCall } from './call.ts';
 import type { Exchange } from './exchange.ts';
+import { retiredRoute } from './failures.ts';
 import { mayCall } from './identify.ts';
 import type { World } from './state/world.ts';
 
@@ -51,14 +52,13 @@ export function ownAnswer(
 ): OwnAnswer | Failure {
   const created = Math.floor(Date.parse('2026-01-01T00:00:00Z') / 1000);
   switch (own.own) {
-    case 'models': {
-      const all = [...world.routes.keys(), ...world.pipelines.keys()];
-      const names = all.filter((name) => mayCall(world, tenant, name));
-      return ok(modelsList(names, created));
-    }
+    case 'models':
+      return ok(modelsList(namesFor(tenant, world), created));
     case 'model':
-      return (world.routes.has(own.name) || world.pipelines.has(own.name)) && mayCall(world, tenant, own.name)
-        ? ok(JSON.stringify(modelObject(own.name, created)))
+      if (namesFor(tenant, world).includes(own.name))
+        return ok(JSON.stringify(modelObject(own.name, created)));
+      return world.routes.has(own.name) && mayCall(world, tenant, own.name)
+        ? retiredRoute(own.name)
         : unknownRoute(own.name, tenant, world);
     case 'oip-live':
       return ok('{"live":true}');
@@ -69,11 +69,17 @@ export function ownAnswer(
   }
 }
 
+/** The routes and pipelines that answer this tenant. */
+function namesFor(tenant: string, world: World): string[] {
+  const inService = [...world.routes].flatMap(([name, { settings }]) => (settings.retired ? [] : name));
+  return [...inService, ...world.pipelines.keys()].filter((name) => mayCall(world, tenant, name));
+}
+
 /** No such route, as far as this tenant may know; a near name is told only where it is one that it may call. */
 export function unknownRoute(name: string, tenant: string, world: World): Failure {
   const shown = name.slice(0, 200);
-  const near = [...world.routes.keys(), ...world.pipelines.keys()].find(
-    (route) => route !== name && route.toLowerCase() === name.toLowerCase() && mayCall(world, tenant, route),
+  const near = namesFor(tenant, world).find(
+    (route) => route !== name && route.toLowerCase() === name.toLowerCase(),
   );
   const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
   return {

@@ -1,10 +1,11 @@
 import type { PipelineSettings } from '../config/schema/index.ts';
+import { standingBy } from './release/route-release.ts';
 import type { World } from './state/world.ts';
 
-/** Whether a route or a pipeline can be answered now; undefined where there is none of that name. */
+/** Whether a route or a pipeline can be answered now; undefined where there is none of that name any more. */
 export function isReady(world: World, name: string, now: number): boolean | undefined {
   const route = world.routes.get(name) ?? world.pipelines.get(name);
-  if (!route) return undefined;
+  if (!route || route.settings.retired) return undefined;
   if (!route.pipeline) return routeReady(world, name, now);
   return Object.values(route.pipeline.stages).every((stage) => stageReady(world, stage, now));
 }
@@ -12,15 +13,15 @@ export function isReady(world: World, name: string, now: number): boolean | unde
 /** Whether an endpoint or a rung can answer the route; a host that is idle can, as it is woken by the request. */
 function routeReady(world: World, name: string, now: number): boolean {
   const route = world.routes.get(name);
-  if (!route) return false;
-  const usable = (name: string) => {
-    const backend = world.backends.get(name);
-    if (!backend) return false;
-    return backend.host?.state === 'idle' || backend.endpoints.some((each) => each.waitMs(now) === 0);
-  };
+  if (!route || route.settings.retired) return false;
+  const { targets, ladder } = route.settings;
+  const reached = (name: string) =>
+    world.backends.get(name)?.endpoints.some((each) => each.waitMs(now) === 0) ?? false;
+  const usable = (name: string) => world.backends.get(name)?.host?.state === 'idle' || reached(name);
   return (
-    route.settings.targets.some(({ backend, weight }) => weight > 0 && usable(backend)) ||
-    route.settings.ladder.some((rung) => 'answer' in rung || ('backend' in rung && usable(rung.backend)))
+    targets.some(({ backend, weight }) => weight > 0 && usable(backend)) ||
+    standingBy(route.release, route.settings).some(reached) ||
+    ladder.some((rung) => 'answer' in rung || ('backend' in rung && usable(rung.backend)))
   );
 }
 

@@ -223,7 +223,10 @@ export class Worker {
         breaker: endpoint.breaker.state,
       })),
       queued,
-      routes: names.map((route) => ({ route, ready: isReady(this.#world, route, now) === true })),
+      routes: names.flatMap((route) => {
+        const ready = isReady(this.#world, route, now);
+        return ready === undefined ? [] : { route, ready };
+      }),
       factsWaiting: this.#link.facts.waiting,
       textsWaiting: this.#options.preprocessing.pool.waiting,
       batches: this.#options.stateful.batches,

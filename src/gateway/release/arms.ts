@@ -9,7 +9,7 @@ import type { Path } from '../path.ts';
 import { sessionPlace } from '../session-place.ts';
 import { speaks } from '../state/targets.ts';
 import type { Backend, Target, World } from '../state/world.ts';
-import type { RouteRelease } from './route-release.ts';
+import { type RouteRelease, standingBy } from './route-release.ts';
 
 /** What a request of a route under release counts for, and how it has fared as far as its arm is concerned. */
 export interface Armed {
@@ -156,12 +156,12 @@ function presentTargets(world: World, x: Exchange): readonly Target[] {
   return present ? present.targets[protocol] : world.present(route.targets[protocol]);
 }
 
-/** What the canary has replaced stands by, though it has no weight any more, while it may still be gone back to. */
+/** What the canary has replaced. */
 function replacedTargets(world: World, x: Exchange): Target[] {
   const { settings } = world.routes.get(x.route!.name) ?? x.route!;
-  return settings.targets.flatMap(({ backend: name, weight }) => {
+  return standingBy(x.armed!.release, settings).flatMap((name) => {
     const backend = world.backends.get(name);
-    return weight === 0 && backend && canTake(backend, x) ? [{ name, weight: 1, backend }] : [];
+    return backend && canTake(backend, x) ? [{ name, weight: 1, backend }] : [];
   });
 }
 

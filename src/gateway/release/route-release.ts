@@ -1,3 +1,4 @@
+import type { RouteSettings } from '../../config/schema/index.ts';
 import type { ReleaseArms, Snapshot } from '../../links/messages.ts';
 import type { Backend } from '../state/world.ts';
 
@@ -21,6 +22,12 @@ export function releaseOf(
   const named = settings.routes[route]!.targets.map(({ backend }) => backend).concat(canary, baseline ?? []);
   const priced = named.every((name) => backends.get(name)?.settings.price !== undefined);
   return { arms, route, snapshot: number, priced };
+}
+
+/** Backends that the canary has replaced: they have no weight any more, and stand in for it while they may be gone back to. */
+export function standingBy(release: RouteRelease | undefined, { targets }: RouteSettings): string[] {
+  if (release?.arms.share !== 1) return [];
+  return targets.flatMap(({ backend, weight }) => (weight === 0 ? backend : []));
 }
 
 /** The canary that has been taken back by this snapshot, if one was: it has less of the sessions than the release gave it. */
