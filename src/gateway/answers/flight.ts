@@ -5,6 +5,7 @@ import { countRung } from '../ladder.ts';
 import type { Path } from '../path.ts';
 import { isShed } from '../record/settle.ts';
 import { armKey } from '../release/arms.ts';
+import { Company } from '../release/company.ts';
 
 /** So many bytes of an answer are kept for members that come later, or read more slowly than others. */
 const REPLAY_BYTES_MAX = 1024 * 1024;
@@ -16,11 +17,13 @@ type Start = (carrier: Exchange) => void;
 /** Requests in the air that others may join, by what they ask and how they want it framed. */
 export class Flights {
   readonly #open = new Map<string, Flight>();
+  readonly #company = new Company();
 
   /** The request gets the answer of one that is in the air, or `start` sends one that others may join. */
   join(path: Path, x: Exchange, start: Start): void {
     const { hash, framing } = x.key!;
     const key = `${hash}|${framing}|${armKey(x)}`;
+    this.#company.meets(hash, x);
     const known = this.#open.get(key);
     if (known?.takes) {
       path.deps.metrics.joined.of(x.route!.name, 'single-flight').add();

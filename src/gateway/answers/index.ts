@@ -112,7 +112,10 @@ export class Answers {
   #hit(path: Path, x: Exchange, ageMsMax: number): boolean {
     const { clock, random, world } = this.#deps;
     const now = clock.mono();
-    if (x.armed !== undefined) chooseArm(path, x);
+    if (x.armed !== undefined) {
+      chooseArm(path, x);
+      x.armed.counts &&= !this.#isKeptForAnyArm(x, ageMsMax);
+    }
     if (x.route!.tiers) chooseTier(path, x);
     const { targets } = x;
     let target = targets[0]!;
@@ -129,6 +132,17 @@ export class Answers {
     this.#count(x, 'hit');
     this.#give(path, x, kept, framed, 'ok');
     return true;
+  }
+
+  /** A larger arm has more of its answers kept, so questions whose answer is kept for one arm say nothing of either. */
+  #isKeptForAnyArm(x: Exchange, ageMsMax: number): boolean {
+    const { clock, world } = this.#deps;
+    const { baseline } = x.armed!.release.arms;
+    const names = x.route!.settings.targets.map(({ backend }) => backend).concat(baseline ?? []);
+    return names.some((name) => {
+      const backend = world.backends.get(name);
+      return backend && this.#store.get(this.#entryKey(x.key!.hash, backend), clock.mono(), ageMsMax);
+    });
   }
 
   #give(path: Path, x: Exchange, kept: KeptAnswer, framed: Framed, outcome: 'ok' | 'degraded'): void {

@@ -3,6 +3,7 @@ import type { TimerHandle } from '../../kernel/timers.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Path } from '../path.ts';
 import { armKey } from '../release/arms.ts';
+import { Company } from '../release/company.ts';
 import type { Part } from './contracts.ts';
 import { embeddingsPart } from './embeddings.ts';
 import { JoinedCall, type Member } from './joined-call.ts';
@@ -17,6 +18,7 @@ const APART_MAX = 1000;
 /** Requests that wait, a few milliseconds, for others that can go upstream with them. */
 export class Batches {
   readonly #groups = new Map<string, Group>();
+  readonly #company = new Company();
   /** How often in a row joined requests of a key came to nothing, and when last. */
   readonly #vain = new LRUCache<string, { count: number; at: number }>({ max: APART_MAX });
 
@@ -25,7 +27,9 @@ export class Batches {
     const { max, acrossTenants } = x.route!.answers!.batch!;
     const part = partOf(x);
     if (!part || part.count >= max) return false;
-    const key = groupKey(x, part.key, acrossTenants);
+    const like = likeKey(x, part.key, acrossTenants);
+    this.#company.meets(like, x);
+    const key = `${armKey(x)}\n${like}`;
     if (this.#goesApart(key, path.deps.clock.mono())) return false;
     let group = this.#groups.get(key);
     if (group && group.count + part.count > max) {
@@ -67,12 +71,12 @@ function partOf(x: Exchange): Part | undefined {
   return tensorsPart(x.caller.body, call.headerLength === undefined ? undefined : Number(call.headerLength));
 }
 
-/** What requests have to share to go together: `key` is what their bodies have to. */
-export function groupKey(x: Exchange, key: string, acrossTenants: boolean): string {
+/** What requests have to share, beside their arm, to go together: `key` is what their bodies have to. */
+export function likeKey(x: Exchange, key: string, acrossTenants: boolean): string {
   const version = x.call!.protocol === 'oip' ? x.call!.version : undefined;
   const tenant = acrossTenants ? null : x.tenant;
   const beta = x.caller.header('openai-beta') ?? null;
-  return `${JSON.stringify([tenant, x.route!.name, version ?? null, beta, armKey(x)])}\n${key}`;
+  return `${JSON.stringify([tenant, x.route!.name, version ?? null, beta])}\n${key}`;
 }
 
 interface GroupHooks {

@@ -8,12 +8,14 @@ import type {
 } from '../../pipelines/contracts.ts';
 import { scanMembers } from '../../protocols/json-members.ts';
 import { readOpenaiRequest } from '../../protocols/openai/request.ts';
-import { groupKey } from '../batching/index.ts';
+import { likeKey } from '../batching/index.ts';
 import { replaced } from '../batching/pieces.ts';
 import type { Exchange } from '../exchange.ts';
 import { wrongProtocol } from '../failures.ts';
 import { descend } from '../ladder.ts';
 import type { Path } from '../path.ts';
+import { armKey } from '../release/arms.ts';
+import { Company } from '../release/company.ts';
 import { type Asked, type BadAsk, readEmbeddings, readPrompts, readTexts } from './asked.ts';
 import { PreparedBatch } from './batch.ts';
 import { Former } from './former.ts';
@@ -31,6 +33,7 @@ export class Preparing {
   readonly #files: TokenizerFiles;
   /** By rules, which are another object in each snapshot. */
   readonly #groups = new WeakMap<PrepareRules, Map<string, Group>>();
+  readonly #company = new Company();
 
   constructor({ pool, files }: { pool: TokenizerPool; files: TokenizerFiles }) {
     this.#pool = pool;
@@ -185,7 +188,9 @@ export class Preparing {
       groups = new Map();
       this.#groups.set(rules, groups);
     }
-    const whole = groupKey(x, key, rules.acrossTenants);
+    const like = likeKey(x, key, rules.acrossTenants);
+    this.#company.meets(like, x);
+    const whole = `${armKey(x)}\n${like}`;
     let group = groups.get(whole);
     if (!group) {
       const own = groups;

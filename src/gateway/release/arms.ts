@@ -22,6 +22,8 @@ export interface Armed {
   readonly alone: boolean;
   /** Requests of one class are compared with each other; known before it is sent, so that it does not hang on the arm. */
   readonly sizeClass: string;
+  /** False where what comes of it would tell of its arm's company or of kept answers, which are more where an arm is larger. */
+  counts: boolean;
   /** It was to be sent. */
   planned: boolean;
   /** Another target stands in, as no endpoint of its arm can be used. */
@@ -55,6 +57,7 @@ export function assignArm(path: Path, x: Exchange, release: RouteRelease): void 
     session: sessionHash(id, input.session),
     alone: session === undefined,
     sizeClass: sizeClassOf(x),
+    counts: true,
     planned: false,
     standsIn: false,
     failed: false,
@@ -92,7 +95,7 @@ export function armKey({ armed }: Exchange): string {
 
 /** The arm of a request that goes in place of several; they are of one arm. */
 export function armOfCarrier({ armed }: Exchange): Armed | undefined {
-  return armed && { ...armed, planned: false, standsIn: false, failed: false, unfit: [] };
+  return armed && { ...armed, counts: true, planned: false, standsIn: false, failed: false, unfit: [] };
 }
 
 /** What came of the request that went in its place is what came of it. */
@@ -101,6 +104,7 @@ export function adoptFate(member: Armed, carrier: Armed | undefined): void {
   member.planned = carrier.planned;
   member.standsIn = carrier.standsIn;
   member.failed ||= carrier.failed;
+  member.counts &&= carrier.counts;
 }
 
 /** Narrows the targets of a request to those of its arm. */

@@ -18,11 +18,12 @@ export function noteFailedAttempt(x: Exchange, failed: AttemptFailure): void {
 
 /**
  * The marks of how a request ended, as far as its arm is concerned: 0 where it was answered, or its caller left. Undefined where
- * it says nothing of the arm, as it was turned away before it came to that. What hangs on the arm always counts: how
- * many sessions each arm has would tell otherwise of a wrong division.
+ * it says nothing of the arm, as it was turned away before it came to that, or was not to count whatever its arm. What hangs
+ * on the arm always counts: how many sessions each arm has would tell otherwise of a wrong division.
  */
 export function judge(x: Exchange): number | undefined {
   const armed = x.armed!;
+  if (!armed.counts) return undefined;
   if (armed.failed) return MARKS.failed;
   switch (x.outcome) {
     case 'ok':
