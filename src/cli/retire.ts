@@ -1,4 +1,5 @@
 import type { RetirementPlanView, RetirementView } from '../api/contracts.ts';
+import { allOf } from './all-of.ts';
 import { askedWrongly, type CommonOptions, defineCommand } from './command.ts';
 import { type Output, table } from './output.ts';
 import { findRunning } from './running.ts';
@@ -55,8 +56,7 @@ export const command = defineCommand({
 
 async function act(action: string, id: string | undefined, common: CommonOptions, output: Output) {
   if (action === 'ls') {
-    const running = await findRunning(common);
-    const { data } = await running.call<{ data: RetirementView[] }>('/api/v1/retirements?limit=1000');
+    const data = await allOf<RetirementView>(await findRunning(common), '/api/v1/retirements');
     if (common.json) output.json({ retirements: data });
     else if (data.length === 0) output.note('Nothing was retired.');
     else
