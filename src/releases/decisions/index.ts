@@ -3,7 +3,8 @@ import type { EventDraft } from '../../events/event-maker.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { idMaker } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
-import type { Documents } from '../../store/contracts.ts';
+import type { DocumentChange, Documents } from '../../store/contracts.ts';
+import { OneAtATime } from '../registry/one-at-a-time.ts';
 
 /** What a decision was taken on: something of the ledger, an address, or a file as it was then. */
 export type DecisionEvidence =
@@ -45,6 +46,9 @@ export type NewDecision = Omit<Decision, 'id' | 'actor' | 'at' | 'event'>;
 const DECISION_KIND = 'decision';
 /** What the files of a decision hold, by their places among its evidence: large, and so no part of what is listed. */
 const CONTENTS_KIND = 'decision-contents';
+/** The ids of the newest decisions about one subject, newest first, by the subject: nobody reads all decisions for a few. */
+const ABOUT_KIND = 'decisions-about';
+export const ABOUT_MAX = 10;
 
 export interface DecisionsOptions {
   documents: Documents;
@@ -57,6 +61,7 @@ export interface DecisionsOptions {
 export class Decisions {
   readonly #options: DecisionsOptions;
   readonly #makeId: (wallMs: number) => string;
+  readonly #turns = new OneAtATime();
 
   constructor(options: DecisionsOptions) {
     this.#options = options;
@@ -86,11 +91,13 @@ export class Decisions {
     const decision: Decision = { ...decided, id, actor, at: event.at, event: event.id };
     const body = { ...decision, evidence: decided.evidence.map(withoutContent) };
     const contents = contentsOf(decided.evidence);
-    const changes = [{ kind: DECISION_KIND, id, body, on: 0 }];
-    await documents.change(
-      contents ? [...changes, { kind: CONTENTS_KIND, id, body: contents, on: 0 }] : changes,
-      [event],
-    );
+    const changes: DocumentChange[] = [{ kind: DECISION_KIND, id, body, on: 0 }];
+    if (contents) changes.push({ kind: CONTENTS_KIND, id, body: contents, on: 0 });
+    // One after the other: two may be about one subject.
+    await this.#turns.run('', async () => {
+      for (const subject of subjectsOf(decision)) changes.push(await this.#listedAbout(subject, id));
+      await documents.change(changes, [event]);
+    });
     return decision;
   }
 
@@ -111,24 +118,26 @@ export class Decisions {
     return documents.map(({ body }) => body as Decision);
   }
 
-  /** The newest decisions about any of these subjects, newest first. */
+  /** The newest decisions about any of these subjects, newest first; `limit` is ABOUT_MAX at most. */
   async about(subjects: readonly string[], limit: number): Promise<Decision[]> {
-    const found: Decision[] = [];
-    for (let after: string | undefined; ; ) {
-      const page = await this.list(PAGE, after);
-      found.push(...page.filter((decision) => isAbout(decision, subjects)));
-      if (page.length < PAGE) return found.slice(-limit).reverse();
-      after = page.at(-1)!.id;
-    }
+    const { documents } = this.#options;
+    const lists = await Promise.all(subjects.map((subject) => documents.get(ABOUT_KIND, subject)));
+    const ids = new Set(lists.flatMap((list) => (list?.body ?? []) as string[]));
+    const newest = [...ids].sort().reverse().slice(0, limit);
+    const found = await Promise.all(newest.map((id) => documents.get(DECISION_KIND, id)));
+    return found.map((document) => document!.body as Decision);
+  }
+
+  async #listedAbout(subject: string, id: string): Promise<DocumentChange> {
+    const list = await this.#options.documents.get(ABOUT_KIND, subject);
+    const ids = [id, ...((list?.body ?? []) as string[])].slice(0, ABOUT_MAX);
+    return { kind: ABOUT_KIND, id: subject, body: ids, on: list?.revision ?? 0 };
   }
 }
 
-const PAGE = 1000;
-
-function isAbout(decision: Decision, subjects: readonly string[]): boolean {
-  return subjects.some(
-    (subject) => decision.for.includes(subject) || subject === `version:${decision.version}`,
-  );
+/** What it is for, and the version that it chose. */
+function subjectsOf(decision: Decision): Set<string> {
+  return new Set([...decision.for, `version:${decision.version}`]);
 }
 
 type Contents = Record<number, unknown>;
