@@ -53,6 +53,21 @@ test('without a flip a bound of 1 % takes 376 prompts, as the reference measured
   expect(gate.verdict).toBe('certified');
 });
 
+test.each([
+  [0.01, 0.002, 670],
+  [0.01, 0.005, 1919],
+  [0.001, 0, 3778],
+  [0.001, 0.0002, 6726],
+])('a bound of %f with a true rate of %f takes about the prompts of the reference: %d', (max, rate, told) => {
+  const prompts = Array.from({ length: 201 }, (_, seed) => {
+    const random = seededRandom(seed + 1);
+    const gate = new FlipsGate(max);
+    while (gate.certifies < gate.enough) gate.observe(random.next() < rate);
+    return gate.prompts;
+  }).sort((a, b) => a - b);
+  expect(Math.abs(prompts[100]! / told - 1)).toBeLessThan(0.2);
+});
+
 test('the gate is the product of likelihood ratios of the reference where a backend never differs from itself', () => {
   fc.assert(
     fc.property(fc.array(fc.boolean(), { maxLength: 200 }), (flips) => {
