@@ -75,3 +75,44 @@ test('decisions are linked to versions and found by why', async () => {
   );
   expect([unread.code, unread.notes]).toEqual([2, expect.stringContaining('cannot be read')]);
 });
+
+test('decisions and manifests lead to one another, by number and by alias', async () => {
+  await using control = await ControlProcess.start(config({}));
+  const decide = async (version: string, ...more: string[]) =>
+    (
+      await run(
+        control,
+        ...['decide', 'add', '--engine', 'vllm', '--hardware', 'nvidia-h100', '--version', version],
+        ...['--for', 'chat', '--why', 'Cheaper.', '--by', 'ann', '--json', ...more],
+      )
+    ).last;
+  const steps = async (what: string) => {
+    const told = (await run(control, 'why', what, '--json')).last.steps;
+    return told.map(({ figures }: { figures: { subject: string } }) => figures.subject);
+  };
+  const before = await decide('v1');
+  const manifest = { decisions: [before.id] };
+  for (const name of ['a', 'b'])
+    await run(control, ...files.version('m', { 'm.gguf': gguf({ 'general.name': name }) }, manifest));
+  const after = await decide('m@2');
+  // From the decision to the manifests that name it, though it was there before them.
+  expect(await steps(before.id)).toEqual(['version:m@2', 'version:m@1', `decision:${before.id}`]);
+  // From the version to the decision that its manifest names, and to the one that chose it.
+  expect(await steps('m@2')).toEqual([`decision:${after.id}`, 'version:m@2', `decision:${before.id}`]);
+  expect(await steps('version:m@1')).toEqual(['version:m@1', `decision:${before.id}`]);
+  expect(await steps(after.id)).toEqual([`decision:${after.id}`, 'version:m@2', `decision:${before.id}`]);
+  // The same by an alias, with what moved it there.
+  await run(control, 'registry', 'alias', 'm', 'production', '2');
+  expect(await steps('m@production')).toEqual([
+    'version:m@2',
+    `decision:${after.id}`,
+    'version:m@2',
+    `decision:${before.id}`,
+  ]);
+  const shown = (await run(control, 'registry', 'show', 'm@production')).text;
+  expect(shown).toContain(`decisions: ["${before.id}"]`);
+  // A version that is gone is told no more.
+  expect((await run(control, 'registry', 'rm', 'm@1')).code).toBe(0);
+  expect(await steps(before.id)).toEqual(['version:m@2', `decision:${before.id}`]);
+  expect((await run(control, 'why', 'm@staging')).code).toBe(1);
+});

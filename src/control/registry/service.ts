@@ -11,6 +11,7 @@ import {
   directoryStore,
   s3Store,
 } from '../../releases/registry/artifacts/index.ts';
+import { nameOf } from '../../releases/registry/content.ts';
 import { Registry, type Resolved } from '../../releases/registry/index.ts';
 import { readReference } from '../../releases/registry/reference.ts';
 import type { Guard } from '../guards.ts';
@@ -44,6 +45,8 @@ export interface ServedVersion {
 
 /** Decisions about one thing that `why` tells. */
 const DECISIONS_TOLD = 3;
+/** Versions that name one decision, of which it is told. */
+const NAMING_TOLD = 10;
 
 /** The registry of control: versions, the decisions that they are linked to, and who uses them. */
 export class RegistryService implements Guard {
@@ -147,9 +150,8 @@ export class RegistryService implements Guard {
     const { told, found } = served;
     if (!found) return { ...told, events: [] };
     const subjects = [`version:${told.version}`, `backend:${backend}`];
-    const about = await this.decisions.about(subjects, DECISIONS_TOLD);
     const alias = found.alias ? [found.alias.event] : [];
-    return { ...told, events: [found.version.event, ...alias, ...about.map(({ event }) => event)] };
+    return { ...told, events: [found.version.event, ...alias, ...(await this.#eventsAbout(subjects))] };
   }
 
   async #served(backend: string): Promise<{ told: ServedVersion; found?: Resolved } | undefined> {
@@ -161,7 +163,7 @@ export class RegistryService implements Guard {
     const { version, alias } = found;
     const told = {
       named,
-      version: `${version.model}@${version.number}`,
+      version: nameOf(version),
       ...(alias && {
         alias: {
           revision: alias.revision,
@@ -173,12 +175,36 @@ export class RegistryService implements Guard {
     return { told, found };
   }
 
-  /** Events that tell more of a subject than its own do: decisions about it, and the version that a backend serves. */
+  /**
+   * Events that tell more of a subject than its own do: decisions about it, the version that a backend serves or an alias
+   * leads to, and the versions whose manifests name a decision.
+   */
   async related(subject: string): Promise<string[]> {
-    const about = await this.decisions.about([subject], DECISIONS_TOLD);
-    const backend = subject.startsWith('backend:') ? subject.slice('backend:'.length) : undefined;
-    const served = backend === undefined ? undefined : await this.versionOf(backend);
-    return [...new Set([...about.map(({ event }) => event), ...(served?.events ?? [])])];
+    const [, kind, name = ''] = /^(backend|version|decision):(.*)$/s.exec(subject) ?? [];
+    const about = await this.#eventsAbout([subject]);
+    if (kind === 'backend') about.push(...((await this.versionOf(name))?.events ?? []));
+    if (kind === 'version') about.push(...(await this.#aliased(name)));
+    if (kind === 'decision') about.push(...(await this.#namedBy(name)));
+    return [...new Set(about)];
+  }
+
+  async #eventsAbout(subjects: string[]): Promise<string[]> {
+    return (await this.decisions.about(subjects, DECISIONS_TOLD)).map(({ event }) => event);
+  }
+
+  /** The events of the newest versions whose manifests name a decision. */
+  async #namedBy(decision: string): Promise<string[]> {
+    const versions = await this.#options.ledger.store.registry.namedBy(decision, NAMING_TOLD);
+    return versions.map(({ event }) => event);
+  }
+
+  /** The events of an alias and of where it leads; none of what is a number. */
+  async #aliased(text: string): Promise<string[]> {
+    const reference = readReference(text);
+    const found = reference && 'alias' in reference ? await this.registry.resolve(reference) : undefined;
+    if (!found?.alias) return [];
+    const { alias, version } = found;
+    return [alias.event, version.event, ...(await this.#eventsAbout([`version:${nameOf(version)}`]))];
   }
 
   /** Backends that name it; a release or a certificate is of such a backend. */
