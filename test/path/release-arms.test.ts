@@ -109,9 +109,16 @@ describe('a session of a route under release', () => {
     const first = it.chat({}, { 'x-armature-session': session });
     const second = it.chat({}, { 'x-armature-session': session });
     await it.time.advance(10);
+    expect(it.taken.waiting).toBe(2); // in its route's queue, and in the canary's line
     it.rollBack();
+    await it.time.advance(10);
+    expect([first.status, second.status]).toEqual([undefined, 200]); // however long the canary takes
     await it.time.advance(2_000);
     expect([first, second].map((caller) => caller.status)).toEqual([200, 200]);
+    expect([first, second].map((caller) => caller.answerHeader('x-armature-backend'))).toEqual([
+      'next',
+      'old',
+    ]);
     expect(it.taken).toEqual(NOTHING);
   });
 });
@@ -232,7 +239,7 @@ describe('what requests are made of', () => {
     it.engines.set(NEXT!, never);
     const caller = it.chat({ stream: true }, { 'x-armature-session': sessionOf('canary', 0.5) });
     await it.time.advance(1_000);
-    expect(it.served.every(({ request }) => request.body!.toString().includes('m2'))).toBe(true);
+    expect(it.served.map(({ request }) => request.body!.toString().includes('m2'))).toEqual([true]);
     caller.leave();
   });
 });

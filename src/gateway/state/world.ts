@@ -101,7 +101,8 @@ export class World {
     const { settings } = snapshot;
     const named = new Set<string>();
     const backends = this.#backendsOf(snapshot, named);
-    const routes = this.#routesOf(snapshot, backends);
+    const taken = new Set<string>();
+    const routes = this.#routesOf(snapshot, backends, taken);
     this.snapshot = snapshot;
     this.routes = routes;
     this.pipelines = new Map(
@@ -117,6 +118,8 @@ export class World {
       this.#forgetIfIdle(endpoint);
     }
     this.#readHealth();
+    // Who waits for a canary that was taken back is not kept from those that answer by what may have been its fault.
+    for (const name of taken) for (const waiter of this.#lines.get(name)?.clear() ?? []) waiter.onHopeless();
     for (const name of this.#lines.keys()) this.#wakeByName(name);
     this.#forgetNames();
     for (const run of this.onSwapped) run();
@@ -149,7 +152,12 @@ export class World {
     return backends;
   }
 
-  #routesOf(snapshot: Snapshot, backends: ReadonlyMap<string, Backend>): Map<string, Route> {
+  /** `taken` is given the canaries that this snapshot takes back. */
+  #routesOf(
+    snapshot: Snapshot,
+    backends: ReadonlyMap<string, Backend>,
+    taken: Set<string>,
+  ): Map<string, Route> {
     const { settings } = snapshot;
     const routes = new Map<string, Route>();
     const drifts = this.#deps.drifts?.swap(settings.routes);
@@ -157,6 +165,7 @@ export class World {
       const ages = keep(this.#ages, name, () => new TargetAges());
       const release = releaseOf(snapshot, name, backends);
       const back = takenBack(this.routes.get(name)?.release, release, route.targets);
+      if (back !== undefined) taken.add(back);
       ages.observe(route.targets, snapshot.number, back);
       routes.set(name, {
         name,
