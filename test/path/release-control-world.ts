@@ -109,7 +109,7 @@ class ScriptedMachine implements ReleaseMachine {
   }
 
   promote(): boolean {
-    if (this.#state.ended) return false;
+    if (this.#state.ended || this.#state.phase === 'promoted') return false;
     this.#want({ do: 'promote', reason: { code: 'release-promoted-by-operator', figures: {} }, causes: [] });
     return true;
   }
@@ -234,6 +234,16 @@ export class ReleaseWorld {
 
   begin(to = 'next', more: object = {}) {
     return this.surface.startRelease({ route: 'chat', to, ...more }, 'operator');
+  }
+
+  /** A host of this backend has come to serve there; gives back what it ends by. */
+  host(backend: string, address: string): () => void {
+    const link = { onMessage: undefined, onClose: undefined as ((error: undefined) => void) | undefined };
+    this.control.accept(link as unknown as Link<GatewayToControl | HostToControl, Message>);
+    const hello = { role: 'host', part: `host-${backend}`, pid: 2, boot: 'b', note: '', upMs: 0 };
+    const { onMessage } = link as unknown as Link<HostToControl, Message>;
+    onMessage!({ type: 'hello', ...hello, backend, address } as HostToControl);
+    return () => link.onClose?.(undefined);
   }
 
   /** What the machine of a release is to want now, as if evidence had said so. */

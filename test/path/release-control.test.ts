@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { why } from '../../src/events/why.ts';
 import { FILE, type File, ReleaseWorld } from './release-control-world.ts';
 
@@ -315,6 +315,36 @@ describe('capacity comes before weight (traps 9, 19)', () => {
     const aborted = world.surface.abortRelease('chat', 'operator');
     expect(await world.within(aborted)).toMatchObject({ done: true });
   });
+
+  test.each(['evidence', 'an operator'])(
+    'a way back, by %s, wakes the host that has stopped, and the canary keeps its weight until that serves',
+    async (by) => {
+      const file = { ...FILE, routes: { chat: { targets: [{ backend: 'simulated' }] } } };
+      using stopping = new ReleaseWorld({ file });
+      await stopping.start();
+      const stop = stopping.host('simulated', 'http://near/v1');
+      const { id } = await stopping.begin();
+      await stopping.command(id, { do: 'share', share: 0.5 });
+      stop();
+      const wake = vi.spyOn(stopping.control.idle, 'wake');
+      if (by === 'evidence') await stopping.command(id, { do: 'roll-back' });
+      else void stopping.surface.abortRelease('chat', 'operator');
+      await stopping.time.advance(40_000);
+      expect(stopping.targets()).toMatchObject([
+        { backend: 'simulated', weight: 50 },
+        { backend: 'next', weight: 50 },
+      ]);
+      const decided = (await stopping.events('release-decided')).at(-1)!;
+      expect(wake.mock.calls).toEqual([['simulated', decided.id, id]]);
+      stopping.host('simulated', 'http://near/v1');
+      await stopping.time.advance(1_000);
+      expect(stopping.targets()).toEqual([{ backend: 'simulated', weight: 1 }]);
+      expect(stopping.snapshot.endpoints['simulated']).toEqual(['http://near/v1']);
+      expect(await stopping.surface.release(id)).toMatchObject({ state: 'rolled-back' });
+      const [back] = await stopping.events('release-rolled-back');
+      expect(back!.data).not.toHaveProperty('unready');
+    },
+  );
 
   test('the only healthy copy stays where what it replaced is unwell, save by an operator (traps 14, 17)', async () => {
     const { id } = await world.begin();
