@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { isMap } from '../../config/shape.ts';
 
 /** Golden sets: prompts or tensors, one JSON object a line, with the decision that is read out of each answer. */
 
@@ -17,18 +18,26 @@ const decision = z.union(
   },
 );
 
-const line = z.strictObject({
-  id: z.string().min(1).max(200).optional(),
-  kind: z.literal(['chat', 'completion', 'embedding', 'tensors'], {
-    error: 'expected chat, completion, embedding or tensors',
-  }),
-  request: z.record(z.string(), z.unknown()),
-  decision: decision.optional(),
-  label: z
-    .union([z.string(), z.number(), z.boolean()])
-    .transform((value) => String(value))
-    .optional(),
-});
+const line = z.strictObject(
+  {
+    id: z.string().min(1).max(200).optional(),
+    kind: z
+      .literal(['chat', 'completion', 'embedding', 'tensors'], {
+        error: 'expected chat, completion, embedding or tensors',
+      })
+      .optional(),
+    request: z.record(z.string(), z.unknown()),
+    decision: decision.optional(),
+    label: z
+      .union([z.string(), z.number(), z.boolean()])
+      .transform((value) => String(value))
+      .optional(),
+  },
+  {
+    error: (issue) =>
+      issue.code === 'invalid_type' ? 'expected an object, such as {"messages": [...]}' : undefined,
+  },
+);
 
 /** How a decision is read out of an answer. */
 export type DecisionRule =
@@ -74,6 +83,15 @@ const RULES: Record<GoldenPrompt['kind'], { usual: DecisionRule; allowed: readon
   tensors: { usual: { by: 'largest' }, allowed: ['largest', 'threshold'] },
 };
 
+/** The member of a request that tells its kind. */
+const TOLD_BY: Record<GoldenPrompt['kind'], string> = {
+  chat: 'messages',
+  completion: 'prompt',
+  embedding: 'input',
+  tensors: 'inputs',
+};
+const KINDS = Object.keys(TOLD_BY) as GoldenPrompt['kind'][];
+
 /** Throws a GoldenFault that names the line where the text is no golden set. */
 export function readGolden(text: string): GoldenSet {
   if (text.length > GOLDEN_CHARS_MAX)
@@ -95,13 +113,18 @@ export function readGolden(text: string): GoldenSet {
 export class GoldenFault extends Error {}
 
 function readLine(text: string, number: number): GoldenPrompt {
-  const parsed = line.safeParse(parsedJson(text, number));
+  const parsed = line.safeParse(inFull(parsedJson(text, number)));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const path = issue!.path.join('.');
     throw new GoldenFault(`line ${number}: ${path === '' ? '' : `${path}: `}${issue!.message}`);
   }
-  const { id = String(number), kind, request, decision, label } = parsed.data;
+  const { id = String(number), request, decision, label } = parsed.data;
+  const kind = parsed.data.kind ?? KINDS.find((each) => Object.hasOwn(request, TOLD_BY[each]));
+  if (kind === undefined)
+    throw new GoldenFault(
+      `line ${number}: expected a request with ${KINDS.map((each) => TOLD_BY[each]).join(', ')}, or the kind that it is of`,
+    );
   const { usual, allowed } = RULES[kind];
   const rule: DecisionRule = decision ?? usual;
   if (!allowed.includes(rule.by))
@@ -111,6 +134,13 @@ function readLine(text: string, number: number): GoldenPrompt {
   if (kind === 'embedding' && !(Array.isArray(request['input']) && request['input'].length >= 3))
     throw new GoldenFault(`line ${number}: request.input: expected a list of three texts or more`);
   return { id, kind, request, decision: rule, ...(label !== undefined && { label }) };
+}
+
+/** A line that is nothing but the body of a call, as callers send it, is the request of a prompt. */
+function inFull(value: unknown): unknown {
+  if (!isMap(value) || Object.hasOwn(value, 'request')) return value;
+  const { id, kind, decision, label, ...request } = value;
+  return { id, kind, decision, label, request };
 }
 
 function parsedJson(text: string, number: number): unknown {
