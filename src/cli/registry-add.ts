@@ -29,6 +29,10 @@ export const add = defineAction({
     once: {
       value: 'KEY',
       summary: 'What this addition is known by: said again with the same KEY, it is not added again.',
+      parse: (text: string) => {
+        if (/^[!-~]{1,200}$/.test(text)) return text;
+        throw askedWrongly('--once: expected 200 letters, digits and signs at most, without spaces');
+      },
     },
     allowPickle: { summary: 'Takes pickles as well, and records that you said so.' },
   },

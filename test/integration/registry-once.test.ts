@@ -80,6 +80,20 @@ test('the command asks again where the answer is lost, and one version comes of 
   expect((await run(control, ...add, '--json')).last.version).toBe('lost@2');
 });
 
+test('trap 32: what is added at once by several, without a key, is as many versions, each with a number of its own', async () => {
+  const add = files.version('many', { 'm.gguf': gguf({ 'general.name': 'many' }) });
+  const added = await Promise.all(Array.from({ length: 6 }, () => run(control, ...add, '--json')));
+  const given = added.map(({ last }) => last.number).sort();
+  expect(given).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(await numbers('many')).toEqual([6, 5, 4, 3, 2, 1]);
+  // By one key they are one, however many ask at once.
+  const keyed = files.version('one', { 'm.gguf': gguf({ 'general.name': 'one' }) });
+  const same = await Promise.all(
+    Array.from({ length: 6 }, () => run(control, ...keyed, '--once', 'k', '--json')),
+  );
+  expect(same.map(({ last }) => last.version)).toEqual(Array(6).fill('one@1'));
+});
+
 test('a key of the caller gives the version that it made, also after a restart, and nothing else', async () => {
   const add = files.version('kept', { 'm.gguf': gguf({ 'general.name': 'kept' }) });
   expect((await run(control, ...add, '--once', 'job-7', '--json')).last.version).toBe('kept@1');
@@ -91,7 +105,7 @@ test('a key of the caller gives the version that it made, also after a restart, 
   expect(refused).toMatchObject({ code: 1, notes: expect.stringContaining("by the key 'job-7' kept@1 was") });
   expect(await numbers('kept')).toEqual([1]);
   const odd = await run(control, ...add, '--once', 'a key');
-  expect(odd).toMatchObject({ code: 1, notes: expect.stringContaining('without spaces') });
+  expect(odd).toMatchObject({ code: 2, notes: expect.stringContaining('without spaces') });
 });
 
 test('what a death left where nothing names it goes when control starts', async () => {

@@ -65,7 +65,8 @@ export class Content {
     const { artifacts, clock } = this.#options;
     return this.#turns.run(sha256, async () => {
       const { kept, bytes: there } = await this.state(sha256);
-      if (kept) return { sha256, bytes: there, kept };
+      // Another brings the same at the same time, and was faster: it is told where to go on.
+      if (kept || at < there) return { sha256, bytes: there, kept };
       try {
         const bytes = await artifacts.incoming.add(sha256, at, piece, clock.wall());
         return { sha256, bytes, kept: false };
