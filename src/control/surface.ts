@@ -17,6 +17,7 @@ import { quotasLeft } from './quota/left.ts';
 import type { RegistryService } from './registry/service.ts';
 import { registrySurface } from './registry/surface.ts';
 import { addReleaseMetrics } from './releases/metrics.ts';
+import { newestOfRelease } from './releases/newest.ts';
 import { releasesAtAGlance, releasesSurface } from './releases/surface.ts';
 import { retirementsSurface } from './retirement/surface.ts';
 import { rungName, statusOf } from './status.ts';
@@ -40,7 +41,10 @@ export function surfaceOf(options: SurfaceOptions): Surface {
   const told: WhySource = {
     store: ledger.store,
     find: (id, withinMs) => ledger.find(id, withinMs),
-    related: (subject) => registry.related(subject),
+    related: async (subject) => [
+      ...(await registry.related(subject)),
+      ...(await newestOfRelease(ledger.store, subject)),
+    ],
   };
   // Callers know a response by its own id, the ledger by that of its request.
   const whyResponse = async (id: string) => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { newestOfRelease } from '../../src/control/releases/newest.ts';
 import { why } from '../../src/events/why.ts';
 import { FILE, type File, ReleaseWorld } from './release-control-world.ts';
 
@@ -86,6 +87,19 @@ test('the chain of causes goes from the rollback by its evidence to who began it
   expect(began?.figures['actor']).toBe('operator');
   expect(began?.origin).toMatchObject({ path: 'routes.chat.release', file: world.file });
   expect(codes.indexOf('release-rolled-back')).toBeLessThan(codes.indexOf('release-started'));
+});
+
+test('a rollback is told first, however much workers tell after it', async () => {
+  const { id } = await world.begin();
+  await world.command(id, { do: 'share', share: 0.5 });
+  await world.command(id, { do: 'roll-back' });
+  for (let late = 0; late < 6; late++) await world.command(id, { do: 'hold' });
+  const { store } = world.ledger;
+  const related = (subject: string) => newestOfRelease(store, subject);
+  const told = await world.within(why({ store, related, find: (event) => world.ledger.find(event, 0) }, id));
+  const codes = told!.steps.map(({ code }) => code);
+  expect(codes.filter((code) => code === 'release-rolled-back')).toHaveLength(1);
+  expect(codes).toContain('release-started');
 });
 
 describe('is refused', () => {
