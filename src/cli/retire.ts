@@ -117,8 +117,12 @@ function retirementText(retirement: RetirementView): string {
       : []),
     ...(stuck === undefined ? [] : [`  waits: ${stuck}`]),
     ...(state === 'proven' ? [`  nobody calls it: armature retire finish ${id} makes the last step`] : []),
-    ...(finished
-      ? [`  ${finished.keys.length} keys were revoked${finished.archived ? ', and it is archived' : ''}`]
-      : []),
+    ...(finished ? [`  ${lastStepText(subject.kind, finished)}`] : []),
   ].join('\n');
+}
+
+function lastStepText(kind: RetirementView['subject']['kind'], { keys }: { keys: string[] }): string {
+  if (kind === 'version') return 'it is archived: armature registry restore brings it back';
+  if (kind === 'backend') return 'its entry can be taken out of the file';
+  return keys.length === 0 ? 'no key had to be revoked' : `revoked keys: ${keys.join(', ')}`;
 }

@@ -72,7 +72,7 @@ function stepsOf({ kind }: Subject, routes: readonly string[], keys: number): st
   }[kind];
   const last = {
     backend: 'nothing more: its entry can be taken out of the file',
-    route: `${keys} keys of tenants that may call nothing else are revoked`,
+    route: `live keys of tenants that may call nothing else are revoked, ${keys} in all`,
     version: 'it is archived, restorable',
   }[kind];
   return [
