@@ -7,11 +7,11 @@ import { HttpCaller } from './http-caller.ts';
 /** More than the buffers of a connection on loopback hold. */
 const LARGE = Buffer.alloc(64 * 2 ** 20);
 
-async function answering(answer: (caller: HttpCaller) => void) {
+async function answering(answer: (caller: HttpCaller) => void, untakenMs: number) {
   const responses: ServerResponse[] = [];
   const server = createServer((request, response) => {
     responses.push(response);
-    answer(new HttpCaller(request, response, 50));
+    answer(new HttpCaller(request, response, untakenMs));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -39,7 +39,7 @@ describe('a finished answer', () => {
       },
     ],
   ])('that nobody takes ends its connection: %s', async (_, answer) => {
-    await using it = await answering(answer);
+    await using it = await answering(answer, 50);
     const socket = it.open();
     socket.pause();
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -48,15 +48,20 @@ describe('a finished answer', () => {
     socket.destroy();
   });
 
-  it('that is taken leaves the connection as it was', async () => {
-    await using it = await answering((caller) => caller.respond(200, [], LARGE));
+  it('that is taken leaves the connection as it was, for a next request that was sent already', async () => {
+    await using it = await answering((caller) => caller.respond(200, [], LARGE), 60_000);
     const socket = it.open();
-    for (let i = 1; i <= 2; i++) {
-      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-      for (let left = LARGE.length; left > 0; ) left -= ((await once(socket, 'data')) as [Buffer])[0].length;
-      await expect.poll(() => it.responses.at(i - 1)?.writableFinished).toBe(true);
-    }
-    expect(it.responses[0]!.req.socket).toBe(it.responses[1]!.req.socket);
+    const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    socket.write(request + request);
+    await expect.poll(() => it.responses.length).toBe(2);
+    const [first, second] = it.responses as [ServerResponse, ServerResponse];
+    let timeout: number | undefined;
+    first.on('finish', () => (timeout = first.req.socket.timeout));
+    for (let left = 2 * LARGE.length; left > 0; )
+      left -= ((await once(socket, 'data')) as [Buffer])[0].length;
+    await expect.poll(() => second.writableFinished).toBe(true);
+    expect(timeout).toBe(0);
+    expect(first.req.socket).toBe(second.req.socket);
     socket.destroy();
   });
 });
