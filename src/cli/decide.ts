@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync, readFileSync } from 'node:fs';
+import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { DecisionView } from '../api/contracts.ts';
 import { allOf } from './all-of.ts';
@@ -100,7 +100,10 @@ export const command: ActionGroup = { actions: { add, ls, show }, defaultAction:
 /** An id of the ledger, an address, or a file that is here. */
 async function evidenceIn(text: string): Promise<Evidence> {
   if (/^https?:\/\//.test(text)) return { kind: 'url', url: text };
-  if (existsSync(text)) {
+  const stat = statSync(text, { throwIfNoEntry: false });
+  if (stat) {
+    // What a device or a pipe gives has no end that could be known.
+    if (!stat.isFile()) throw askedWrongly(`--evidence ${text} cannot be read: it is no file`);
     try {
       return await fileIn(text);
     } catch (error) {

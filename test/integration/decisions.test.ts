@@ -68,12 +68,14 @@ test('decisions are linked to versions and found by why', async () => {
     ...['--why', 'w', '--by', 'b'],
   );
   expect(lost.notes).toContain("There is no route, backend or model 'nobody'");
-  const unread = await run(
-    control,
-    ...['decide', 'add', '--engine', 'x', '--hardware', 'y', '--version', 'z', '--for', 'far'],
-    ...['--why', 'w', '--by', 'b', '--evidence', files.folder],
-  );
-  expect([unread.code, unread.notes]).toEqual([2, expect.stringContaining('cannot be read')]);
+  for (const place of [files.folder, '/dev/zero']) {
+    const unread = await run(
+      control,
+      ...['decide', 'add', '--engine', 'x', '--hardware', 'y', '--version', 'z', '--for', 'far'],
+      ...['--why', 'w', '--by', 'b', '--evidence', place],
+    );
+    expect([unread.code, unread.notes]).toEqual([2, expect.stringContaining('cannot be read')]);
+  }
 });
 
 test('decisions and manifests lead to one another, by number and by alias', async () => {
