@@ -39,7 +39,7 @@ export function failureAnswer(failure: Failure, target: string): OwnAnswer {
   if (status === 401) headers.push('www-authenticate', 'Bearer');
   if (failure.allow !== undefined) headers.push('allow', failure.allow);
   if (status === 429 || status === 503) headers.push('retry-after', String(failure.retryAfterSeconds ?? 1));
-  if (failure.shouldRetry === false) headers.push('x-should-retry', 'false');
+  if (!(failure.shouldRetry ?? ERRORS[failure.code].retryable)) headers.push('x-should-retry', 'false');
   return { status, headers, body: isOipTarget(target) ? oipErrorBody(failure) : openaiErrorBody(failure) };
 }
 

@@ -46,7 +46,7 @@ export const ERRORS = {
   conflict: {
     status: 409,
     type: 'invalid_request_error',
-    retryable: false,
+    retryable: true,
     meaning: 'The object was changed by somebody else at the same moment.',
   },
   body_too_large: {
@@ -108,7 +108,7 @@ export interface Failure {
   retryAfterSeconds?: number;
   /** Methods that are allowed, where the one used is not. */
   allow?: string;
-  /** False where an SDK's own retry can only add load or fail again. */
+  /** False where an SDK's own retry can only add load or fail again; absent, it is as its kind says. */
   shouldRetry?: boolean;
 }
 
