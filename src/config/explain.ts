@@ -171,7 +171,8 @@ function hintFor(issue: Issue, schema: Schema | undefined, value: unknown): stri
   if (unit && unit !== value) return `did you mean ${unit}?`;
   if (issue.code === 'invalid_type' && issue.expected === 'array')
     return 'a list is written [a, b], or with one "- " on each line';
-  return undefined;
+  const keys = issue.code === 'invalid_type' && schema ? keysOf(bare(schema)) : [];
+  return keys.length > 0 ? `known here: ${keys.join(', ')}` : undefined;
 }
 
 const TYPES: Record<string, string> = {

@@ -26,6 +26,19 @@ describe('a mistake, and what its maker is told', () => {
     `);
   });
 
+  it('a single value where there are keys', () => {
+    const route = (more: string) =>
+      seen(`${BACKEND}routes: { chat: { targets: [{ backend: b1 }], ${more} } }\n`);
+    for (const [more, found] of [
+      ['parity: required', 'expected a map, found "required"'],
+      ['sentinel: [golden.jsonl]', 'expected a map, found a list'],
+      ['drift: true', 'expected a map, found true'],
+    ] as const) {
+      expect(route(more)).toContain(found);
+      expect(route(more)).toMatch(/hint: known here: \w+, /);
+    }
+  });
+
   it('credentials that a header cannot carry', () => {
     const backend = (auth: string) =>
       `backends:\n  b1: { engine: vllm, model: m, endpoints: ["http://h/v1"], auth: ${auth} }\n`;
