@@ -148,7 +148,7 @@ describe('what was asked wrongly', () => {
   it.each([
     [['lok', 'a'], "unknown command 'lok'", 'look'],
     [['look', 'a', '--folow'], "unknown option '--folow'", '--follow'],
-    [['look'], "missing required argument 'ID'", ''],
+    [['look'], "missing required argument 'ID'", 'usage: armature look [options] <ID> [MORE...]'],
     [
       ['look', 'a', '--per-second', '0'],
       "--per-second: expected a whole number of 1 or more and at most 100, got '0'",
@@ -156,7 +156,12 @@ describe('what was asked wrongly', () => {
     ],
     [['look', 'a', '--type'], "option '--type <T>' argument missing", ''],
     [['keys', 'crate', 'web'], "unknown action 'crate'", 'create'],
-    [['keys', 'ls', 'more'], 'too many arguments', ''],
+    [['keys', 'ls', 'more'], 'too many arguments', 'usage: armature keys ls [options]'],
+    [
+      ['keys', '--tenant', 'web'],
+      "unknown option '--tenant'",
+      "actions of 'keys': ls, create; each has its own --help",
+    ],
     [['--jsn'], "unknown option '--jsn'", '--json'],
     [['fail', 'asked'], 'that makes no sense', ''],
   ])('%j exits 2, says so and names the nearest', async (argv, message, nearest) => {

@@ -83,17 +83,18 @@ function describe(target: Commander, command: Command, output: Output, exit: (co
     const sub = child(target, name).description(
       name === command.defaultAction ? `${action.summary} (the default)` : action.summary,
     );
-    takeAction(sub, action, output, exit);
     target.addCommand(sub);
+    takeAction(sub, action, output, exit);
   }
   const usual = command.actions[command.defaultAction]!;
+  const names = Object.keys(command.actions);
   target
+    .showHelpAfterError(`actions of '${target.name()}': ${names.join(', ')}; each has its own --help`)
     .usage('[options] [action]')
     .argument('[action...]')
     .configureHelp({ showGlobalOptions: true, visibleArguments: () => [] })
     .action(async ([typed]: string[]) => {
       if (typed !== undefined) {
-        const names = Object.keys(command.actions);
         const { nearest } = await import('../config/nearest.ts');
         const meant = nearest(typed, names);
         const hint = meant ? `did you mean ${meant}?` : `it has ${names.join(', ')}`;
@@ -110,6 +111,7 @@ function takeAction(target: Commander, action: Action, output: Output, exit: (co
   }
   for (const [name, option] of Object.entries(action.options ?? {}))
     target.addOption(commanderOption(name, option));
+  target.showHelpAfterError(`usage: ${target.createHelp().commandUsage(target)}`);
   if (action.details) target.addHelpText('after', `\n${action.details}`);
   target.action(async () => {
     const typed = target.opts();
