@@ -15,6 +15,7 @@ import { type App, type Env, errors, idParam, json, notFound, pageOf } from './r
 import * as schemas from './schemas.ts';
 import { addSessions } from './sessions.ts';
 import { statusSchema } from './status-schema.ts';
+import { unreadable } from './unreadable.ts';
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const EVENTS_TYPE = 'application/jsonl; charset=utf-8';
@@ -32,8 +33,7 @@ const changeBody = {
 export function makeApp(surface: Surface, log: Logger) {
   const app = new OpenAPIHono<Env>({
     defaultHook: (result) => {
-      if (!result.success)
-        throw new ApiFault(400, 'invalid_request', z.prettifyError(result.error as z.ZodError));
+      if (!result.success) throw unreadable(result.error as z.ZodError);
     },
   });
   app.onError((error, c) => refuse(c, error, log));

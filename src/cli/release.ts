@@ -1,8 +1,9 @@
 import type { ReleaseOutcome, ReleaseView } from '../api/contracts.ts';
+import { allOf } from './all-of.ts';
 import { type ActionGroup, askedWrongly, type CommonOptions, defineAction, failed } from './command.ts';
 import type { Output } from './output.ts';
 import { releaseText } from './release-text.ts';
-import { findRunning } from './running.ts';
+import { findRunning, Refusal } from './running.ts';
 
 const ROUTE = { name: 'ROUTE', summary: 'The name of a route, or the id of a release.' };
 
@@ -29,7 +30,8 @@ const start = defineAction({
     'What is not given is as under routes.ROUTE.release of the configuration. --json prints the release, as GET /api/v1/releases/ID does.',
   async run({ args: [route = ''], options: { to, ...given }, common, output }) {
     if (to === undefined) throw askedWrongly('say where it is moved to: --to BACKEND');
-    const release = await post<ReleaseView>(common, '/api/v1/releases', { route, to, ...given });
+    const asked = { route, to, ...given };
+    const release = await post<ReleaseView>(common, '/api/v1/releases', asked).catch(flagsAtFault);
     if (common.json) output.json(release);
     else {
       output.print(releaseText(release));
@@ -49,7 +51,11 @@ const status = defineAction({
     const releases = await found(common, name);
     if (common.json) output.json({ releases });
     else if (releases.length === 0)
-      output.note('No release is under way: armature release start ROUTE --to BACKEND');
+      output.note(
+        name === undefined
+          ? 'No release is under way: armature release start ROUTE --to BACKEND'
+          : `There was no release of '${name}' yet: armature release start ${name} --to BACKEND`,
+      );
     else output.print(releases.map(releaseText).join('\n\n'));
   },
 });
@@ -81,7 +87,12 @@ async function found(common: CommonOptions, name: string | undefined): Promise<R
     return [await running.call<ReleaseView>(`/api/v1/releases/${encodeURIComponent(name)}`)];
   const asked = new URLSearchParams({ route: name, limit: '1' });
   const { data } = await running.call<{ data: ReleaseView[] }>(`/api/v1/releases?${asked}`);
-  if (data.length === 0) throw failed(`there was no release of '${name}'`);
+  // A route that is gone may still have had releases; a name without either is a mistake.
+  if (data.length === 0) {
+    const routes = await allOf<{ name: string }>(running, '/api/v1/routes');
+    if (!routes.some((route) => route.name === name))
+      throw failed(`There is no route '${name}', and there was no release of it.`);
+  }
   return data;
 }
 
@@ -103,6 +114,11 @@ async function give(
 async function post<Answer>(common: CommonOptions, path: string, body?: unknown): Promise<Answer> {
   const running = await findRunning(common);
   return running.call<Answer>(path, { method: 'POST', ...(body !== undefined && { body }) });
+}
+
+/** What no release can begin with was asked wrongly, whoever found it out. */
+function flagsAtFault(error: unknown): never {
+  throw error instanceof Refusal && error.status === 400 ? askedWrongly(error.message) : error;
 }
 
 function readPlan(text: string): number[] | 'auto' {

@@ -31,13 +31,23 @@ export class BrokeOff extends CommandError {
   }
 }
 
+/** It answered, and said no. */
+export class Refusal extends CommandError {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(1, message);
+    this.status = status;
+  }
+}
+
 /** A running Armature, seen through its admin listener. */
 export interface Running {
   /** Such as `http://127.0.0.1:7071`, without a slash at its end. */
   readonly admin: string;
   /** The gateway's address; undefined where only the admin listener's is known. */
   readonly gateway: string | undefined;
-  /** Asks `path`, such as `/api/v1/status`, and gives the JSON of its answer. Throws `failed` for anything but a 2xx. */
+  /** Asks `path`, such as `/api/v1/status`, and gives the JSON of its answer. Throws a Refusal for anything but a 2xx. */
   call<T>(path: string, init?: CallInit): Promise<T>;
   /** Asks `path` and gives the lines of its answer as they come, without an end to waiting. */
   lines(path: string, init?: CallInit): AsyncIterable<string>;
@@ -141,7 +151,7 @@ function cutOff(found: Found, error: unknown): Error {
   return new BrokeOff(`${found.admin} broke off its answer (${(error as Error).message})`);
 }
 
-/** Gives the answer once its head is there and says 2xx; throws `failed` with the reason otherwise. */
+/** Gives the answer once its head is there and says 2xx; throws a Refusal with the reason otherwise. */
 async function ask(found: Found, path: string, { method = 'GET', body }: CallInit): Promise<IncomingMessage> {
   checkNames(path);
   const url = new URL(found.admin + path);
@@ -164,7 +174,7 @@ async function ask(found: Found, path: string, { method = 'GET', body }: CallIni
   });
   const status = answer.statusCode ?? 0;
   if (status >= 200 && status < 300) return answer;
-  throw failed(refusal(found, path, status, await textOf(found, answer)));
+  throw new Refusal(status, refusal(found, path, status, await textOf(found, answer)));
 }
 
 /** An address with a name that is empty, `.` or `..` in it would be another one. */

@@ -1,5 +1,4 @@
-import { z } from 'zod';
-import { ApiFault } from '../../api/contracts.ts';
+import { unreadable } from '../../api/unreadable.ts';
 import { releaseSchema } from '../../config/schema/index.ts';
 import type { ReleaseAsked } from './service.ts';
 
@@ -15,7 +14,7 @@ export function readAsked({
 }): ReleaseAsked {
   const asked = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const read = releaseSchema.safeParse(asked);
-  if (!read.success) throw new ApiFault(400, 'invalid_request', z.prettifyError(read.error));
+  if (!read.success) throw unreadable(read.error);
   const settings = Object.entries(read.data).filter(([key]) => Object.hasOwn(asked, key));
   return { route, to, settings: Object.fromEntries(settings) };
 }
