@@ -63,6 +63,10 @@ export const releaseSchema = z
     watchedUntil: z.string().optional().describe('A promoted backend can be gone back from until then.'),
     waitsFor: reason.optional(),
     last: reason.optional().describe('What was done last, and why.'),
+    left: z
+      .string()
+      .optional()
+      .describe('Rolled back, and why the targets of the file stay, not those that it began with.'),
     stuck: z.string().optional().describe('What keeps it from doing what is decided.'),
     overtaken: z
       .boolean()

@@ -5,12 +5,13 @@ type Metric = ReleaseView['metrics'][number];
 
 /** A release as a person reads it: where it stands and until when, what is known of each metric, what it waits for. */
 export function releaseText(release: ReleaseView): string {
-  const { id, route, to, state, last, waitsFor, stuck, overtaken } = release;
+  const { id, route, to, state, last, left, waitsFor, stuck, overtaken } = release;
   return [
     `${id}: ${route} to ${to}, ${standing(release)}`,
     `  began     ${release.startedAt} by ${release.startedBy}, from ${targetsText(release)}`,
     ...(state === 'running' ? deadlines(release) : [`  ended     ${release.endedAt}`]),
     ...(last ? [`  last      ${last.words}`] : []),
+    ...(left === undefined ? [] : [`  left      The targets of the file stay: ${left}.`]),
     ...(overtaken
       ? ['  held      The targets were edited in the file: abort it, or take the edit back.']
       : []),
@@ -23,6 +24,7 @@ export function releaseText(release: ReleaseView): string {
 
 function standing({ state, phase, step, steps, share, plan }: ReleaseView): string {
   if (state !== 'running') return state;
+  if (phase === 'gates' || phase === 'shadow') return `phase ${phase}`;
   const percent = `${Number((share * 100).toFixed(2))} % of the sessions`;
   if (phase !== 'canary') return `phase ${phase}, ${percent}`;
   return `phase canary, ${plan === 'auto' ? 'steps by evidence' : `step ${step} of ${steps}`}, ${percent}`;

@@ -10,7 +10,7 @@ export const RELEASE_REASONS = {
   'release-promoted':
     '{to} has all of the traffic of {route}, by snapshot {snapshot}[; workers that did not report it in time: {behind}].',
   'release-rolled-back':
-    '{route} goes back from {to} to what it had[, by snapshot {snapshot}][; what could not be: {refused}][; the file stays: {left}][; no endpoint was ready of {unready}][; workers that did not report it in time: {behind}].',
+    '{route} goes back from {to} to what it had[, by snapshot {snapshot}][; but the targets of the file stay: {left}][; without {removed}, which is not there any more][; no endpoint was ready of {unready}][; workers that did not report it in time: {behind}].',
   'release-held': 'The release of {route} to {to} is held.',
   'release-resumed':
     'The release of {route} to {to} goes on, with a share of {share}: the edit of the file was taken back.',

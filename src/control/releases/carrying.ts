@@ -16,6 +16,8 @@ export interface InForce {
   edges?: ReleaseDocument['edges'];
   /** Sessions are not divided any more. */
   restored: boolean;
+  /** Why the targets of the file stay, where what was captured is not put back. */
+  left?: string;
 }
 
 export interface Carrying {
@@ -86,10 +88,16 @@ function freeze(carrying: Carrying, edges: InForce['edges']): Promise<Carried> {
  */
 async function rollBack(carrying: Carrying): Promise<Carried> {
   const { id, body, control, timers, inForce, signal, byHand, intent } = carrying;
-  const { captured, to } = body;
-  if (body.overtaken && !byHand) return leave(carrying, 'file-edited');
-  if (!control.effective.settings.routes[body.route]) return leave(carrying, 'route-removed');
+  const { route, to, overtaken } = body;
+  if (overtaken && !byHand) return leave(carrying, 'it was edited');
+  const { routes, backends: existing } = control.effective.settings;
+  if (!routes[route]) return leave(carrying, 'the route is not there any more');
+  // Without a backend that has been removed since, the others of what was captured are still a way back.
+  const captured = body.captured.filter(({ backend }) => existing[backend]);
   const backends = captured.filter(({ weight }) => weight > 0).map(({ backend }) => backend);
+  const removed = body.captured.flatMap(({ backend }) => (existing[backend] ? [] : [backend])).join(', ');
+  if (backends.length === 0)
+    return leave(carrying, `of what the route had there is nothing any more: ${removed}`);
   const cause = { event: intent.event, release: id };
   const left = await readied(backends, cause, { control, timers, withinMs: CAPACITY_MS, signal });
   const onlyCanary =
@@ -101,17 +109,19 @@ async function rollBack(carrying: Carrying): Promise<Carried> {
     };
   inForce.restored = true;
   const refused = await redirected(carrying, captured, true);
-  if (refused === undefined) {
-    const figures = { from: inForce.share, ...(left.length > 0 && { unready: left.join(', ') }) };
-    return verified(carrying, captured, figures);
-  }
-  // What was captured cannot be any more, as with a backend that is gone: the files are what is left.
-  return renewed(carrying, { refused });
+  // What was captured cannot be any more: the files are what is left.
+  if (refused !== undefined)
+    return leave(carrying, `with what it had the configuration is not valid: ${refused}`);
+  return verified(carrying, captured, {
+    from: inForce.share,
+    ...(left.length > 0 && { unready: left.join(', ') }),
+    ...(removed !== '' && { removed }),
+  });
 }
 
 /** What the files say stays: sessions are not divided any more, and that is all. */
 function leave(carrying: Carrying, why: string): Promise<Carried> {
-  carrying.inForce.restored = true;
+  Object.assign(carrying.inForce, { restored: true, left: why });
   return renewed(carrying, { left: why });
 }
 

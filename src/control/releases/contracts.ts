@@ -73,6 +73,8 @@ export interface ReleaseDocument {
     event: string;
     reason: Action['reason'];
     report: ReleaseReport;
+    /** Why the targets of the file stay, where a rollback did not put back what was captured. */
+    left?: string;
   };
 }
 

@@ -327,8 +327,9 @@ export class ReleaseRun {
     await this.#control!.renewSnapshot([event.id]);
   }
 
-  #ended(how: 'promoted' | 'rolled-back', event: LedgerEvent, reason: Action['reason']) {
-    return { at: event.at, how, event: event.id, reason, report: this.report };
+  #ended(how: 'promoted' | 'rolled-back', { at, id }: LedgerEvent, reason: Action['reason']) {
+    const { left } = this.#inForce;
+    return { at, how, event: id, reason, report: this.report, ...(left !== undefined && { left }) };
   }
 
   #end(): void {

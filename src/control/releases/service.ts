@@ -178,13 +178,12 @@ export class ReleaseService {
     );
     const captured = structuredClone(effective.settings.routes[route]!.targets);
     const compare = release.compare && { compare: release.compare };
-    const { number, event: published } = snapshots.current;
     const served = await this.#options.versionOf?.(to);
     const event = ledger.event({
       type: 'release-started',
       subject: `release:${id}`,
       actor,
-      causes: [published, ...(served?.events ?? [])],
+      causes: served?.events ?? [],
       data: {
         route,
         to,
@@ -196,7 +195,7 @@ export class ReleaseService {
         gates: plan.gates,
         captured,
         setting: `routes.${route}.release`,
-        snapshot: number,
+        snapshot: snapshots.current.number,
       },
     });
     const body: ReleaseDocument = {

@@ -68,21 +68,28 @@ export function releasesSurface(service: ReleaseService, ledger: LedgerService):
         const message = `The targets of '${run.kept.body.route}' were edited in the file since the release began: abort it, or take the edit back.`;
         throw new ApiFault(409, 'conflict', message);
       }
-      if (!(await run.promote(actor)))
-        return told(run, false, 'It has all of the traffic already, or is on its way back.');
-      return told(
-        run,
-        run.share === 1,
-        run.share === 1 ? 'Promoted.' : 'It is decided, and not carried out yet.',
-      );
+      return promoted(run, await run.promote(actor));
     },
     async abortRelease(id, actor) {
       const run = service.find(id);
       if (!run || !(await run.abort(actor))) return nothing(id);
-      const done = run.kept.body.ended !== undefined;
-      return told(run, done, done ? 'Rolled back.' : 'It is decided, and not carried out yet.');
+      return aborted(run);
     },
   };
+}
+
+function promoted(run: ReleaseRun, isNew: boolean): ReleaseOutcome {
+  const { phase, kept } = run;
+  const done = phase === 'promoted' && kept.body.intent === undefined;
+  if (!isNew) return told(run, done, done ? 'It has all of the traffic already.' : 'It is on its way back.');
+  return told(run, done, done ? 'Promoted.' : 'It is decided, and not carried out yet.');
+}
+
+function aborted(run: ReleaseRun): ReleaseOutcome {
+  const { ended } = run.kept.body;
+  if (!ended) return told(run, false, 'It is decided, and not carried out yet.');
+  if (ended.left === undefined) return told(run, true, 'Rolled back.');
+  return told(run, false, `It is over, but the targets of the file stay: ${ended.left}.`);
 }
 
 function told(run: ReleaseRun, done: boolean, message: string): ReleaseOutcome {
@@ -121,13 +128,14 @@ export function releasesAtAGlance(service: ReleaseService): Status['releases'] {
 }
 
 function viewOfEnded(id: string, body: Readonly<ReleaseDocument>): ReleaseView {
-  const { how, at, report, reason } = body.ended!;
+  const { how, at, report, reason, left } = body.ended!;
   return {
     ...shape(id, body, report),
     state: how,
     share: how === 'promoted' ? 1 : 0,
     endedAt: at,
     last: inFull(reason),
+    ...(left !== undefined && { left }),
   };
 }
 
