@@ -52,9 +52,9 @@ function contradictionsOf(release: ReleaseSettings): Contradiction[] {
       const message = 'there has to be a step below 100, for evidence to come from';
       found.push({ key: ['plan'], message, hint: 'write such as [5, 50, 100]' });
     }
-    const atLeast = step.timeMin * plan.length;
-    if (atLeast >= deadline) {
-      const message = `${plan.length} steps of ${formatDuration(step.timeMin)} at least do not fit into a deadline of ${formatDuration(deadline)}`;
+    const steps = plan.filter((percent) => percent < 100).length;
+    if (step.timeMin * steps >= deadline) {
+      const message = `${steps} steps below 100 of ${formatDuration(step.timeMin)} at least do not fit into a deadline of ${formatDuration(deadline)}`;
       found.push({ key: ['deadline'], message });
     }
   }

@@ -10,7 +10,7 @@ export const CANARY_REASONS = {
   'release-certified':
     'Certified in {metrics} after {sessions} sessions: that it does harm {ratio} times as often is ruled out, but for a chance of {alpha}.',
   'release-certified-as-stable-broken':
-    'What it replaces fails in {failing} of its requests; that it fails itself in {rate} or more was ruled out after {sessions} sessions, with a chance of error of {alpha}.',
+    'Of the requests of what it replaces a share of {failing} fails; that it fails in {rate} or more itself was ruled out after {sessions} sessions, with a chance of error of {alpha}.',
   'release-promoted-by-operator': 'An operator said so.',
   'release-metric-worse': 'Its {metric} are worse: the evidence is {e}, and {at} was enough.',
   'release-metrics-worse':
