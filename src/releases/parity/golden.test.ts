@@ -38,6 +38,7 @@ describe('a line of a golden set', () => {
     ['{"message": "Refund or reply?"}', 'line 1: expected a request with messages, prompt, input, inputs'],
     ['{"request": {"messages": []}, "lable": "x"}', 'lable'],
     ['{"kind": "image", "messages": []}', 'line 1: kind: expected chat, completion, embedding or tensors'],
+    ['{"kind": "chat"}', 'line 1: request: '],
     ['Refund or reply?', 'line 1: '],
   ])('%s is refused with its line, and what was expected', (text, message) => {
     expect(() => readGolden(text)).toThrow(message);

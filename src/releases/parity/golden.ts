@@ -140,7 +140,7 @@ function readLine(text: string, number: number): GoldenPrompt {
 function inFull(value: unknown): unknown {
   if (!isMap(value) || Object.hasOwn(value, 'request')) return value;
   const { id, kind, decision, label, ...request } = value;
-  return { id, kind, decision, label, request };
+  return Object.keys(request).length === 0 ? value : { id, kind, decision, label, request };
 }
 
 function parsedJson(text: string, number: number): unknown {
