@@ -1,4 +1,5 @@
 import { createRoute, type z } from '@hono/zod-openapi';
+import { pageAfter } from '../kernel/page-after.ts';
 import { ApiFault } from './contracts.ts';
 import * as drift from './drift-schema.ts';
 import { type App, errors, json, notFound, pageOf } from './route-parts.ts';
@@ -30,12 +31,10 @@ export function addDrift(app: App, surface: DriftSurface): void {
       },
     }),
     (c) => {
-      const { limit, after } = c.req.valid('query');
-      const all = surface.drift();
-      const from = after === undefined ? 0 : all.findIndex(({ name }) => name === after) + 1;
-      if (after !== undefined && from === 0) throw unknown(after);
-      const data = all.slice(from, from + limit);
-      return c.json({ data, next: from + limit < all.length ? data.at(-1)!.name : null }, 200);
+      const asked = c.req.valid('query');
+      const page = pageAfter(surface.drift(), ({ name }) => name, asked);
+      if (!page) throw unknown(asked.after!);
+      return c.json(page, 200);
     },
   );
   app.openapi(

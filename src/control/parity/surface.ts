@@ -1,5 +1,6 @@
 import type { CertificateView, ParityMatrix, ParitySurface } from '../../api/contracts.ts';
 import { inWords } from '../../events/words.ts';
+import { pageAfter } from '../../kernel/page-after.ts';
 import type { Certificate } from '../../releases/parity/contracts.ts';
 import { countingOf } from './certificates.ts';
 import type { ParityService } from './service.ts';
@@ -8,12 +9,9 @@ import type { ParityService } from './service.ts';
 export function paritySurface(service: ParityService): ParitySurface {
   const { certificates } = service;
   return {
-    parities({ limit, after }) {
-      const { all } = certificates;
-      const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
-      if (after !== undefined && from === 0) return undefined;
-      const data = all.slice(from, from + limit).map(viewOf);
-      return { data, next: from + limit < all.length ? data.at(-1)!.id : null };
+    parities(asked) {
+      const page = pageAfter(certificates.all, ({ id }) => id, asked);
+      return page && { ...page, data: page.data.map(viewOf) };
     },
     parity(id) {
       const found = certificates.get(id);

@@ -1,5 +1,6 @@
 import { ApiFault, type RetirementsSurface, type RetirementView } from '../../api/contracts.ts';
 import type { Clock } from '../../kernel/clock.ts';
+import { pageAfter } from '../../kernel/page-after.ts';
 import { parseDuration } from '../../kernel/units.ts';
 import { orRefused } from '../registry/refusals.ts';
 import type { RetirementRun } from './run.ts';
@@ -16,13 +17,10 @@ export function retirementsSurface(service: RetirementService, clock: Clock): Re
       const asked = { name, kind, windowMs: msOf(window), watchMs: msOf(watch) };
       return view(await orRefused(service.start(asked, actor)));
     },
-    retirements({ limit, after }) {
-      const { all } = service;
-      const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
-      if (after !== undefined && from === 0)
-        throw new ApiFault(404, 'not_found', `There is no retirement '${after}'.`);
-      const page = all.slice(from, from + limit);
-      return { data: page.map(view), next: from + limit < all.length ? page.at(-1)!.id : null };
+    retirements(asked) {
+      const page = pageAfter(service.all, ({ id }) => id, asked);
+      if (!page) throw new ApiFault(404, 'not_found', `There is no retirement '${asked.after}'.`);
+      return { ...page, data: page.data.map(view) };
     },
     retirement: (id) => view(service.one(id)),
     async undoRetirement(id, actor) {
