@@ -107,8 +107,12 @@ async function give(
   const { done, message, release } = outcome;
   if (common.json) output.json(outcome);
   else output.print(release ? `${release.id} (${release.route} to ${release.to}): ${message}` : message);
-  // What was decided and could not be done yet is no success; nothing to do is no failure.
-  return !done && release?.state === 'running' ? 1 : 0;
+  // Nothing that could be taken back is no failure; nothing that could be promoted is one.
+  const isSo =
+    what === 'promote'
+      ? release?.state === 'promoted'
+      : release?.state !== 'running' && release?.left === undefined;
+  return done || isSo ? 0 : 1;
 }
 
 async function post<Answer>(common: CommonOptions, path: string, body?: unknown): Promise<Answer> {

@@ -12,7 +12,7 @@ export const CANARY_REASONS = {
   'release-certified-as-stable-broken':
     'Of the requests of what it replaces a share of {failing} fails; that it fails in {rate} or more itself was ruled out after {sessions} sessions, with a chance of error of {alpha}.',
   'release-promoted-by-operator': 'An operator said so.',
-  'release-metric-worse': 'Its {metric} are worse: the evidence is {e}, and {at} was enough.',
+  'release-metric-worse': 'It does worse in {metric}: the evidence is {e}, and {at} was enough.',
   'release-metrics-worse':
     'It is worse on the whole: the mean of the evidence of all its metrics is {e}, and {at} was enough.',
   'release-deadline-passed': 'The time for {phase} was over, and it still waited[, as {for}].',

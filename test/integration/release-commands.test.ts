@@ -27,6 +27,18 @@ describe('a start', () => {
   });
 });
 
+describe('with nothing in progress', () => {
+  it('an abort has nothing to take back, which is no failure', async () => {
+    const { code, last } = await release('abort', 'chat', '--json');
+    expect([code, last]).toEqual([0, expect.objectContaining({ done: false, release: null })]);
+  });
+
+  it('a promotion promotes nothing, which is one', async () => {
+    const { code, last } = await release('promote', 'chat', '--json');
+    expect([code, last]).toEqual([1, expect.objectContaining({ done: false, release: null })]);
+  });
+});
+
 describe('status of a route', () => {
   it('that never had a release is none, and no failure', async () => {
     const { code, last } = await release('status', 'chat', '--json');
