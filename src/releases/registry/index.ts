@@ -112,7 +112,7 @@ export class Registry {
     const strange = asked.filter(({ path }) => !FILE_PATH.test(path));
     if (strange.length > 0)
       throw refusedFor(
-        'paths are relative, with slashes, without . and .. in them',
+        'paths are relative, with slashes, without . and .. and control characters in them',
         strange.map(({ path }) => `'${path}'`),
       );
     return Promise.all(

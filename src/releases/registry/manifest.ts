@@ -15,12 +15,12 @@ const settings = z.record(text(200), z.unknown()).refine((value) => JSON.stringi
 const versions = z
   .record(text(200), text(200))
   .refine((value) => Object.keys(value).length <= 2000, { error: 'expected 2,000 entries at most' });
-/** Where a file lies in its version: whoever lays a version out must not be led elsewhere. */
-export const FILE_PATH = /^(?!.*(^|\/)\.\.?(\/|$))[^/\\\0][^\\\0]*$/s;
+/** Where a file lies in its version: whoever lays it out must not be led elsewhere, nor a terminal that shows it. */
+export const FILE_PATH = /^(?!.*(^|\/)\.\.?(\/|$))[^/\\\p{Cc}][^\\\p{Cc}]*$/u;
 const path = z
   .string()
   .max(500)
-  .regex(FILE_PATH, 'expected a relative path with slashes, without . and .. in it');
+  .regex(FILE_PATH, 'expected a relative path with slashes, without . and .. and control characters in it');
 
 const REBUILT_BY = ['commit', 'image', 'lockFile', 'seed', 'hardware', 'command', 'data'] as const;
 
