@@ -3,7 +3,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import { ApiFault, type Surface } from './contracts.ts';
+import { ApiFault, type Surface, unreadable } from './contracts.ts';
 import { addDecisions } from './decisions.ts';
 import { addDrift } from './drift.ts';
 import { PAGE, PAGE_POLICY } from './page.ts';
@@ -15,7 +15,6 @@ import { type App, type Env, errors, idParam, json, notFound, pageOf } from './r
 import * as schemas from './schemas.ts';
 import { addSessions } from './sessions.ts';
 import { statusSchema } from './status-schema.ts';
-import { unreadable } from './unreadable.ts';
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const EVENTS_TYPE = 'application/jsonl; charset=utf-8';

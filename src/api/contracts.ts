@@ -1,4 +1,5 @@
 import type { z } from '@hono/zod-openapi';
+import { faultsIn } from '../config/faults-in.ts';
 import type { LedgerEvent } from '../events/contracts.ts';
 import type { EventsAsked } from '../events/reading.ts';
 import type { DecisionsSurface } from './decisions.ts';
@@ -50,6 +51,12 @@ export class ApiFault extends Error {
     this.code = code;
     this.faults = faults;
   }
+}
+
+/** What was asked cannot be read: every fault with its place, in one line. */
+export function unreadable(error: z.ZodError): ApiFault {
+  const faults = faultsIn(error);
+  return new ApiFault(400, 'invalid_request', faults.join('; '), faults);
 }
 
 /** What stands behind the management API: control. Each may throw an ApiFault. */

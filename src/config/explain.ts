@@ -186,7 +186,7 @@ const TYPES: Record<string, string> = {
 };
 
 /** `expected ...`, from the schema's own words where it has some. */
-function expectation(issue: Issue, schema: Schema | undefined): string {
+export function expectation(issue: Issue, schema?: Schema): string {
   const said = issue.message;
   if (said.startsWith('expected')) return said;
   if (issue.code === 'invalid_type') return `expected ${TYPES[issue.expected] ?? issue.expected}`;

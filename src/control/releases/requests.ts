@@ -1,4 +1,4 @@
-import { unreadable } from '../../api/unreadable.ts';
+import { unreadable } from '../../api/contracts.ts';
 import { releaseSchema } from '../../config/schema/index.ts';
 import type { ReleaseAsked } from './service.ts';
 
