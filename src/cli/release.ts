@@ -80,8 +80,8 @@ export const command: ActionGroup = { actions: { start, status, promote, abort }
 async function found(common: CommonOptions, name: string | undefined): Promise<ReleaseView[]> {
   const running = await findRunning(common);
   if (name === undefined) {
-    const { data } = await running.call<{ data: ReleaseView[] }>('/api/v1/releases?limit=1000');
-    return data.filter(({ state }) => state === 'running');
+    const all = await allOf<ReleaseView>(running, '/api/v1/releases');
+    return all.filter(({ state }) => state === 'running');
   }
   if (/^rel_[0-9a-z]+$/.test(name))
     return [await running.call<ReleaseView>(`/api/v1/releases/${encodeURIComponent(name)}`)];

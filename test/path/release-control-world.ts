@@ -251,7 +251,7 @@ export class ReleaseWorld {
     const id = `ev_evidence${++this.#evidence}`;
     const arm = { requests: 1, failed: 0 };
     const arms = { canary: arm, baseline: arm, stable: arm };
-    const data = { release, route: 'chat', worker: 0, share: 0, arms, command };
+    const data = { release, route: 'chat', worker: 0, share: 0, arms, pairs: [], command };
     const at = new Date(this.time.wall()).toISOString();
     const event = {
       id,

@@ -345,3 +345,13 @@ test('a machine that fails ends its release, and control goes on', async () => {
   expect(world.targets()).toEqual(CAPTURED);
   expect(await world.surface.release(second)).toMatchObject({ last: { code: 'release-not-judged' } });
 });
+
+test('evidence goes page by page, and not from the beginning where what it is to follow is no event', async () => {
+  const { id } = await world.begin();
+  const first = await world.command(id, { do: 'hold' });
+  const second = await world.command(id, { do: 'hold' });
+  const page = (after?: string) => world.surface.releaseEvidence(id, { limit: 1, after });
+  expect(await page()).toMatchObject({ data: [{ event: first }], next: first });
+  expect(await page(first)).toMatchObject({ data: [{ event: second }] });
+  await expect(page('nope')).rejects.toThrow("no event 'nope'");
+});

@@ -8,6 +8,7 @@ import {
 } from '../../api/contracts.ts';
 import type { LedgerService } from '../../events/ledger.ts';
 import { inWords } from '../../events/words.ts';
+import { pageAfter } from '../../kernel/page-after.ts';
 import type { ReleaseReport } from '../../releases/canary/contracts.ts';
 import type { Action, Evidence } from '../../releases/contracts.ts';
 import { RELEASE_KIND, type ReleaseDocument } from './contracts.ts';
@@ -32,22 +33,23 @@ export function releasesSurface(service: ReleaseService, ledger: LedgerService):
     throw new ApiFault(404, 'not_found', `There is neither a route nor a release '${id}'.`);
   };
   return {
-    async releases({ limit, after, route }) {
+    async releases({ route, ...asked }) {
       const all = (await service.all()).filter(({ body }) => route === undefined || body.route === route);
-      const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
-      if (after !== undefined && from === 0) return undefined;
-      const page = all.slice(from, from + limit);
-      const data = page.flatMap(({ id, body }) => {
+      const page = pageAfter(all, ({ id }) => id, asked);
+      if (!page) return undefined;
+      const data = page.data.flatMap(({ id, body }) => {
         const run = service.find(id);
         return run ? [viewOf(run)] : body.ended ? [viewOfEnded(id, body)] : [];
       });
-      return { data, next: from + limit < all.length ? page.at(-1)!.id : null };
+      return { data, next: page.next };
     },
     release: one,
     async releaseEvidence(id, { limit, after }) {
       if (!(await one(id))) return undefined;
       const release = service.find(id)?.id ?? id;
       const position = after === undefined ? undefined : await ledger.store.ledger.position(after);
+      if (after !== undefined && position === undefined)
+        throw new ApiFault(404, 'not_found', `There is no event '${after}'.`);
       const found = await ledger.store.ledger.events({
         type: 'evidence-gathered',
         subject: `release:${release}`,

@@ -88,10 +88,9 @@ export class CanaryMachine {
   }
 
   /**
-   * What is to be done now. One that changes anything is given again at each call until `done` says that it was carried out,
-   * or another takes its place (a rollback does). `hold` is told when its reason changes,
-   * unless it is the plan itself that makes it wait, and asks for nothing. To be
-   * called after evidence, and every second or so.
+   * What is to be done now; to be called after evidence, and every second or so. An action that changes anything is given
+   * again at each call until `done` says that it was carried out, or another takes its place (a rollback does). `hold` asks
+   * for nothing: it is told when its reason changes, unless it is the plan itself that makes it wait.
    */
   advance(nowMs: number): Action[] {
     const standing = this.#standing;

@@ -63,7 +63,7 @@ export function rateMax(mark: keyof typeof BEYOND, ratio: number): number {
   return Math.min(0.5, BEYOND[mark] * ratio);
 }
 
-/** Each is 1 or more: how far the evidence for an abort is beyond what it takes; undefined where none is due. */
+/** Why the canary has to go: one metric, or the mean of all, which are logarithms; undefined where neither says so. */
 export type Harm = { by: 'metric'; view: MetricView } | { by: 'mean'; log: number; at: number } | undefined;
 
 /**
