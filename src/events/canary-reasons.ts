@@ -19,12 +19,12 @@ export const CANARY_REASONS = {
   'release-aborted-by-operator': 'An operator said so.',
   'release-gate-failed': 'It did not pass the gate {gate}.',
   'release-worse-after-promotion':
-    'Once it had all of the traffic, {rate} of first requests were beyond what they may be in {metric}, and {bound} may: the evidence is {e}, and {at} was enough.',
+    'Once it had all of the traffic it did worse in {metric}: a share of {rate} of first requests, where {bound} is allowed; the evidence is {e}, and {at} was enough.',
   'release-gates-open': 'The gate {gate} is not passed yet.',
   'release-edges-wanting': '{requests} requests of what is replaced were seen: too few to say what is slow.',
   'release-pairs-wanting': '{pairs} of its answers to copies were compared, and {min} are needed.',
   'release-step-unripe':
-    'At this step {sessions} of {sessionsMin} sessions were met, in {lastedMs} of {timeMinMs}.',
+    'This step has met {sessions} sessions, of {sessionsMin} at least, and has lasted {lastedMs}, of {timeMinMs} at least.',
   'release-evidence-leans':
     'The evidence in {metric} leans against it, at {e}; {at} would be enough to roll it back, and 1 or less is needed to go on.',
   'release-certificates-wanting':
