@@ -75,6 +75,24 @@ describe('a caller without a key', () => {
   });
 });
 
+describe('a head', () => {
+  it.each([
+    ['without a host', 400, 'Content-Length: 2'],
+    ['that expects what nobody can do', 417, 'Host: x\r\nExpect: 200-ok\r\nContent-Length: 2'],
+  ])('%s is refused in words, with its id', async (_, status, head) => {
+    await using it = await world();
+    using client = await RawClient.open(it.armature.gatewayPort);
+    client.send(`POST ${path} HTTP/1.1\r\nX-Request-Id: mine\r\n${known.join(': ')}\r\n${head}\r\n\r\n{}`);
+    const answer = await client.expect().whole();
+    expect([answer.status, answer.error.code, answer.header('x-request-id')]).toEqual([
+      status,
+      'invalid_request',
+      'mine',
+    ]);
+    await it.armature.idle();
+  });
+});
+
 describe('a body', () => {
   it('in chunks of one byte is taken as it is', async () => {
     await using it = await world();

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { Server as NetServer, type Socket } from 'node:net';
 import { Bag } from '../../kernel/bag.ts';
-import type { Failure } from '../../kernel/errors.ts';
+import { type Failure, invalidRequest } from '../../kernel/errors.ts';
 import { hostAndPort, isLoopback } from '../../kernel/listen-address.ts';
 import type { Timers } from '../../kernel/timers.ts';
 import type { BufferBudget } from '../buffer-budget.ts';
@@ -59,6 +59,8 @@ export class Listener {
       connectionsCheckingInterval: 5_000,
       maxHeaderSize: HEADER_BYTES_MAX,
       noDelay: true,
+      // Node would refuse without a word; `wrongHead` does in the caller's protocol.
+      requireHostHeader: false,
     };
     this.#server = options.tls ? createTlsServer({ ...settings, ...options.tls }) : createServer(settings);
     this.#server.on(options.tls ? 'secureConnection' : 'connection', (socket: Socket) => {
@@ -73,6 +75,9 @@ export class Listener {
       if (!refused) response.writeContinue();
       this.#take(request, response);
     });
+    this.#server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+      this.#take(request, response),
+    );
     this.#server.on('clientError', (error: Error & { code?: string }, socket: Socket) =>
       refuseBytes(error, socket),
     );
@@ -156,13 +161,14 @@ export class Listener {
       request.resume();
       return;
     }
-    if (upload) {
+    const faulty = wrongHead(request);
+    if (upload && !faulty) {
       path.handle(caller);
       return;
     }
-    const unknown = bringsMuch(request) ? path.strangerOf(caller) : undefined;
-    if (unknown) {
-      path.refuseUnread(new LingeringCaller(request, response, this.#options.timers), unknown);
+    const refused = faulty ?? (bringsMuch(request) ? path.strangerOf(caller) : undefined);
+    if (refused) {
+      path.refuseUnread(new LingeringCaller(request, response, this.#options.timers), refused);
       return;
     }
     readBody(request, bodyBytesMax(), buffers, (result, release) => {
@@ -216,6 +222,16 @@ export class Listener {
           };
     path.refuseUnread(new LingeringCaller(request, response, timers), failure);
   }
+}
+
+/** What HTTP/1.1 wants of a head, and node leaves to its user. */
+function wrongHead({ headers, httpVersion }: IncomingMessage): Failure | undefined {
+  if (httpVersion !== '1.1') return undefined;
+  if (headers.host === undefined)
+    return invalidRequest("A request by HTTP/1.1 needs the header 'host'.", 'host');
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
+    return { ...invalidRequest('Nothing but 100-continue can be expected.', 'expect'), status: 417 };
+  return undefined;
 }
 
 /** Whether the body may take room that is worth asking first who wants it. */
