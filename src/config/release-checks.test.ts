@@ -17,6 +17,8 @@ routes: { chat: { targets: [{ backend: old }], release: ${release} } }
 test('settings of releases that fit together are taken', () => {
   expect(faultsOf('{}')).toBe('');
   expect(faultsOf('{ plan: auto, shadow: 20, metrics: [errors, quality], baseline: old }')).toBe('');
+  expect(faultsOf('{ plan: [5, 50, 100], deadline: 21min }')).toBe('');
+  expect(faultsOf('{ plan: auto, deadline: 11min }')).toBe('');
 });
 
 test.each([
@@ -26,6 +28,8 @@ test.each([
   ['{ plan: [0, 100] }', 'expected a percentage'],
   ['{ plan: soon }', 'expected auto or percentages'],
   ['{ deadline: 30min }', 'do not fit'],
+  ['{ plan: [5, 50, 100], deadline: 20min }', 'last 20m at least, do not fit'],
+  ['{ plan: auto, deadline: 10min }', 'last 10m at least, do not fit'],
   ['{ alpha: 1 }', 'above 0 and below 1'],
   ['{ metrics: [quality] }', 'shadow is 0'],
   ['{ shadow: 20, compare: { by: exact, margin: 1 } }', 'lets everything through'],

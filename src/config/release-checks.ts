@@ -52,11 +52,13 @@ function contradictionsOf(release: ReleaseSettings): Contradiction[] {
       const message = 'there has to be a step below 100, for evidence to come from';
       found.push({ key: ['plan'], message, hint: 'write such as [5, 50, 100]' });
     }
-    const steps = plan.filter((percent) => percent < 100).length;
-    if (step.timeMin * steps >= deadline) {
-      const message = `${steps} steps below 100 of ${formatDuration(step.timeMin)} at least do not fit into a deadline of ${formatDuration(deadline)}`;
-      found.push({ key: ['deadline'], message });
-    }
+  }
+  // With `auto` it may be certified at its first step.
+  const steps = plan === 'auto' ? 1 : plan.filter((percent) => percent < 100).length;
+  if (step.timeMin * steps >= deadline) {
+    const lasts = `the steps of its plan, which last ${formatDuration(step.timeMin * steps)} at least`;
+    const message = `${lasts}, do not fit into a deadline of ${formatDuration(deadline)}`;
+    found.push({ key: ['deadline'], message });
   }
   if (metrics.includes('quality') && shadow === 0) {
     const message = 'quality is told by answers to copies, and shadow is 0';
