@@ -27,6 +27,15 @@ describe('a start', () => {
   });
 });
 
+it('a route that is retired has nobody to release to', async () => {
+  const retired = (value: true | null) =>
+    control.change('PUT', '/api/v1/config', { routes: { chat: { retired: value } } });
+  await retired(true);
+  const { code, notes } = await release('start', 'chat', '--to', 'next');
+  expect([code, notes]).toEqual([1, expect.stringContaining("'chat' is retired and answers nobody")]);
+  expect((await retired(null)).status).toBe(200);
+});
+
 describe('with nothing in progress', () => {
   it('an abort has nothing to take back, which is no failure', async () => {
     const { code, last } = await release('abort', 'chat', '--json');

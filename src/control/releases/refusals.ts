@@ -21,6 +21,8 @@ export function refuseImpossible({ route: name, to, settings: release }: Wish, s
       : `There is no route '${name}'${some(Object.keys(settings.routes))}.`;
     throw new ApiFault(404, 'not_found', message);
   }
+  if (route.retired)
+    throw conflict(`'${name}' is retired and answers nobody: armature retire ls shows what can be undone.`);
   const backend = settings.backends[to];
   if (!backend)
     throw new ApiFault(
