@@ -50,10 +50,11 @@ function gatesText({ gates }: ReleaseView): string[] {
   return told.length === 0 ? [] : [`  gates     ${told.join(', ')}`];
 }
 
-function evidenceText({ metrics, arms, sessions, pairs }: ReleaseView): string[] {
+function evidenceText({ metrics, arms, sessions, pairs, skipped }: ReleaseView): string[] {
   const { canary, stable, baseline } = arms;
   const lines = [
-    `  seen      ${sessions.all} sessions of the canary (${sessions.step} at this step), ${canary.requests} requests, ${canary.failed} failed; stable ${stable.requests + baseline.requests}, ${stable.failed + baseline.failed} failed${pairs > 0 ? `; ${pairs} answers compared` : ''}`,
+    `  seen      ${sessions.all} sessions of the canary (${sessions.step} at this step), ${canary.requests} requests, ${canary.failed} failed; stable ${stable.requests + baseline.requests}, ${stable.failed + baseline.failed} failed`,
+    ...copiesText(pairs, skipped),
   ];
   if (metrics.length === 0) return lines;
   const rows = metrics.map((metric) => [
@@ -65,6 +66,15 @@ function evidenceText({ metrics, arms, sessions, pairs }: ReleaseView): string[]
   ]);
   const head = ['METRIC', 'CANARY', 'OTHERS', 'EVIDENCE OF HARM', 'CERTIFIED'];
   return [...lines, table(head, rows).replace(/^/gm, '  ')];
+}
+
+/** How many answers to copies were compared, and how many not, by cause. */
+function copiesText(pairs: number, skipped: ReleaseView['skipped']): string[] {
+  const causes = Object.entries(skipped).map(([cause, count]) => `${count} ${cause}`);
+  if (pairs === 0 && causes.length === 0) return [];
+  return [
+    `  copies    ${pairs} answers compared${causes.length === 0 ? '' : `; not compared: ${causes.join(', ')}`}`,
+  ];
 }
 
 const ofWhat = (evidence: Metric['abort'], needed: number): string =>
