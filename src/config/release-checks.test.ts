@@ -28,6 +28,10 @@ test.each([
   ['{ plan: [0, 100] }', 'expected a percentage'],
   ['{ plan: soon }', 'expected auto or percentages'],
   ['{ deadline: 30min }', 'do not fit'],
+  [
+    '{ phases: { canary: 30min } }',
+    'phases.canary: the steps of its plan, which last 40m at least, do not fit into a deadline of 30m',
+  ],
   ['{ plan: [5, 50, 100], deadline: 20min }', 'last 20m at least, do not fit'],
   ['{ plan: auto, deadline: 10min }', 'last 10m at least, do not fit'],
   ['{ alpha: 1 }', 'above 0 and below 1'],

@@ -36,7 +36,7 @@ interface Contradiction {
 }
 
 function contradictionsOf(release: ReleaseSettings): Contradiction[] {
-  const { plan, step, deadline, metrics, shadow, compare } = release;
+  const { plan, step, deadline, phases, metrics, shadow, compare } = release;
   const found: Contradiction[] = [];
   if (plan !== 'auto') {
     if (plan.some((percent, index) => index > 0 && percent <= plan[index - 1]!))
@@ -55,10 +55,14 @@ function contradictionsOf(release: ReleaseSettings): Contradiction[] {
   }
   // With `auto` it may be certified at its first step.
   const steps = plan === 'auto' ? 1 : plan.filter((percent) => percent < 100).length;
-  if (step.timeMin * steps >= deadline) {
-    const lasts = `the steps of its plan, which last ${formatDuration(step.timeMin * steps)} at least`;
-    const message = `${lasts}, do not fit into a deadline of ${formatDuration(deadline)}`;
-    found.push({ key: ['deadline'], message });
+  const allSteps = step.timeMin * steps;
+  for (const { key, ms } of [
+    { key: ['deadline'], ms: deadline },
+    { key: ['phases', 'canary'], ms: phases.canary ?? Number.POSITIVE_INFINITY },
+  ]) {
+    if (allSteps < ms) continue;
+    const lasts = `the steps of its plan, which last ${formatDuration(allSteps)} at least`;
+    found.push({ key, message: `${lasts}, do not fit into a deadline of ${formatDuration(ms)}` });
   }
   if (metrics.includes('quality') && shadow === 0) {
     const message = 'quality is told by answers to copies, and shadow is 0';

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { CanaryMachine } from '../../src/releases/canary/machine.ts';
 import type { Gate, GateAsked, GateVerdict } from '../../src/releases/contracts.ts';
 import { FILE, type File, ReleaseWorld } from './release-control-world.ts';
 
@@ -43,4 +44,23 @@ test('the load is that of the release, whoever asked for it and whatever the fil
   await world.start();
   const load = { rate: { amount: 20, perSeconds: 1 }, duration: 30_000 };
   expect(asked).toMatchObject([{ stress: load }, { stress: load }]);
+});
+
+test('a phase of its own deadline ends there, also where control was away then', async () => {
+  const gate: Gate = { name: 'parity', applies: () => true, pass: () => new Promise<never>(() => undefined) };
+  using world = new ReleaseWorld({ machines: CanaryMachine, gates: [gate] });
+  await world.start();
+  const { id } = await world.begin('next', { phases: { gates: '1h' }, deadline: '24h' });
+  const until = new Date(world.time.wall() + 3_600_000).toISOString();
+  expect(await world.surface.release(id)).toMatchObject({ phase: 'gates', phaseEndsAt: until });
+  await world.time.advance(3_000_000);
+  expect(await world.surface.release(id)).toMatchObject({ state: 'running' });
+  world.kill();
+  await world.time.advance(900_000);
+  await world.start();
+  await world.time.advance(31_000);
+  expect(await world.surface.release(id)).toMatchObject({
+    state: 'rolled-back',
+    last: { code: 'release-deadline-passed' },
+  });
 });

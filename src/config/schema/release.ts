@@ -47,6 +47,18 @@ export const release = z
     deadline: durationAboveZero
       .prefault('24h')
       .describe('All of it; what is not certified by then is rolled back.'),
+    phases: z
+      .strictObject({
+        gates: durationAboveZero
+          .optional()
+          .describe('The load test, and the certificates that the route demands.'),
+        shadow: durationAboveZero.optional().describe('Answers to copies.'),
+        canary: durationAboveZero.optional().describe('All steps of the plan.'),
+      })
+      .prefault({})
+      .describe(
+        'What a phase may take where that is less than what is left of the deadline; what is not through by then is rolled back.',
+      ),
     alpha: share(
       'The chance of a false abort in the life of a release, however often it is looked at.',
     ).default(0.05),

@@ -8,7 +8,8 @@ export function planOf(
   settings: ReleaseSettings,
   gates: string[],
 ): ReleasePlan {
-  const { plan, shadow, pairsMin, step, deadline, watch, alpha, ratioMax, errorRateMax, metrics } = settings;
+  const { plan, shadow, pairsMin, step, deadline, phases, watch, alpha, ratioMax, errorRateMax, metrics } =
+    settings;
   return {
     id: release,
     route,
@@ -18,6 +19,7 @@ export function planOf(
     plan,
     step: { sessionsMin: step.sessionsMin, timeMinMs: step.timeMin },
     deadlineMs: deadline,
+    phaseMs: phases,
     watchMs: watch,
     alpha,
     ratioMax,

@@ -21,7 +21,7 @@ export interface ReleasePlan {
   step: { sessionsMin: number; timeMinMs: number };
   /** Milliseconds from the start until it is promoted or rolled back, and for each phase alone where that is less. */
   deadlineMs: number;
-  phaseMs?: { gates?: number; shadow?: number; canary?: number };
+  phaseMs?: { gates?: number | undefined; shadow?: number | undefined; canary?: number | undefined };
   /** Milliseconds for which a promoted backend is watched. */
   watchMs: number;
   /** The chance of a false abort in the life of the release; and of each false certificate. */
