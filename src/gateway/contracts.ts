@@ -71,7 +71,7 @@ export interface TransportError {
   message: string;
   /** Nothing of the request reached the engine. */
   unsent: boolean;
-  /** The connection had carried a request before, and not one byte of an answer to this one came. */
+  /** The connection had carried a request before, and was gone soon after this one had left: not one byte of an answer came. */
   stale: boolean;
 }
 

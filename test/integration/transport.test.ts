@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { TransportError, TransportSettings, UpstreamRequest } from '../../src/gateway/contracts.ts';
 import { openHttp1 } from '../../src/gateway/transport/http1/index.ts';
 
@@ -129,6 +129,24 @@ describe('connections to an engine', () => {
     await send(transport);
     expect((await send(transport)).error).toMatchObject({ kind: 'reset', stale: true, unsent: false });
     expect(await send(transport, { fresh: true })).toMatchObject({ status: 200 });
+  });
+
+  it('does not take for one that died an engine that had the request for a second', async () => {
+    let late = 0;
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + late);
+    closers.push(() => clock.mockRestore());
+    const server = await listen((socket) => {
+      if (socket.bytesWritten === 0) socket.write(OK);
+      else {
+        late = 1_000;
+        socket.destroy();
+      }
+    });
+    const transport = open(server.origin);
+    await send(transport);
+    expect((await send(transport)).error).toMatchObject({ kind: 'reset', stale: false, unsent: false });
+    expect(server.connections()).toBe(1);
   });
 
   it.each([

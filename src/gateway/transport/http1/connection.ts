@@ -27,6 +27,11 @@ export interface ConnectionOptions {
 /** Up to this size head and body leave in one buffer; a larger body is not copied for that. */
 const JOINED_BYTES_MAX = 64 * 1024;
 const TCP_KEEP_ALIVE_MS = 30_000;
+/**
+ * An engine that closed a connection while the next request was on its way is heard of after a round trip. One that closes it later
+ * had the request, and may have done all of its work.
+ */
+const STALE_MS_MAX = 1_000;
 
 /**
  * Every socket reads into this one buffer: a read is dealt with before the next one begins. What is kept of it is
@@ -50,6 +55,8 @@ export class Connection implements AnswerSink, Flight {
   #answers = 0;
   /** Bytes of the present answer have come. */
   #begun = false;
+  /** Monotonic milliseconds at which the present request left. */
+  #sentAt = 0;
   #paused = false;
   #lastError: (Error & { code?: string }) | undefined;
 
@@ -177,6 +184,7 @@ export class Connection implements AnswerSink, Flight {
       socket.write(body!);
       socket.uncork();
     }
+    this.#sentAt = systemClock.mono();
     this.#sink!.onSent();
   }
 
@@ -200,7 +208,7 @@ export class Connection implements AnswerSink, Flight {
     const message = this.#lastError?.message ?? 'the engine closed the connection';
     if (!this.#connected) this.#fail({ kind: refusal(this.#lastError), message, unsent: true, stale: false });
     else {
-      const stale = this.#answers > 0 && !this.#begun;
+      const stale = this.#answers > 0 && !this.#begun && systemClock.mono() - this.#sentAt < STALE_MS_MAX;
       this.#fail({ kind: 'reset', message, unsent: false, stale });
     }
   }
