@@ -112,6 +112,17 @@ describe('a live change', () => {
     expect(running.refuse('routes: { chat: null }')).toMatch(/nothing was changed live here/);
   });
 
+  it('needs no overlay where it says what is so by default, and takes back what was changed there', () => {
+    const running = new Running();
+    expect(running.change('{"routes": {"chat": {"retired": false}}}').put).toEqual([]);
+    running.change('{"routes": {"chat": {"retired": true}}}');
+    expect(running.overlays).toHaveLength(1);
+    const back = running.change('{"routes": {"chat": {"retired": false}}}');
+    expect(back.changes).toMatchObject([{ path: 'routes.chat.retired' }]);
+    expect(back.overlaid.config.settings.routes['chat']!.retired).toBe(false);
+    expect(running.overlays).toEqual([]);
+  });
+
   it('needs no overlay where it says what the file says', () => {
     const running = new Running();
     running.change('routes: { chat: { deadline: 3s } }');

@@ -74,8 +74,9 @@ export function readChange(
   faults.push(...literalSecrets(wanted, made.config.document, sources));
   if (faults.length > 0) return { ok: false, faults };
 
-  // What the files say themselves needs no overlay.
-  const put = wanted.filter(({ value, over }) => !isDeepStrictEqual(value, over));
+  // What is so without it needs no overlay: the files say it, or say nothing and it is the default.
+  const without = removed.length === 0 ? before.config : applyOverlays(files, kept, io).config;
+  const put = wanted.filter((overlay) => !saysTheSame(overlay, without, made.config));
   return {
     ok: true,
     put,
@@ -84,6 +85,17 @@ export function readChange(
     changes: diffConfig(before.config, made.config),
     restart: needsRestart(before.config.settings, made.config.settings),
   };
+}
+
+function saysTheSame(
+  { path: text, value, over }: Overlay,
+  without: LoadedConfig,
+  config: LoadedConfig,
+): boolean {
+  if (isDeepStrictEqual(value, over)) return true;
+  const path = readPath(text) ?? [];
+  const [before, after] = [without, config].map(({ settings }) => path.reduce<unknown>(at, settings));
+  return over === undefined && after !== undefined && isDeepStrictEqual(before, after);
 }
 
 interface Leaf {
