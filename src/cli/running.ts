@@ -24,7 +24,7 @@ export class NotRunning extends CommandError {
   }
 }
 
-/** It went away in the middle of an answer: whether it did what it was asked is not known. */
+/** It went away after it was asked, or in the middle of its answer: whether it did what it was asked is not known. */
 export class BrokeOff extends CommandError {
   constructor(message: string) {
     super(1, message);
@@ -146,7 +146,7 @@ async function* lines(found: Found, path: string, init: CallInit = {}): AsyncIte
   }
 }
 
-/** A listener that goes away in the middle of an answer. */
+/** A listener that goes away before its answer has come, or in the middle of it. */
 function cutOff(found: Found, error: unknown): Error {
   return new BrokeOff(`${found.admin} broke off its answer (${(error as Error).message})`);
 }
@@ -162,15 +162,21 @@ async function ask(found: Found, path: string, { method = 'GET', body }: CallIni
     headers['content-type'] = bytes === body ? 'application/octet-stream' : 'application/json';
     headers['content-length'] = String(bytes.length);
   }
-  const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
+  const [send, connected] =
+    url.protocol === 'https:'
+      ? ([httpsRequest, 'secureConnect'] as const)
+      : ([httpRequest, 'connect'] as const);
 
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    send(url, { method, headers })
+    let reached = false;
+    const request = send(url, { method, headers })
+      .on('socket', (socket) => socket.once(connected, () => (reached = true)))
       .on('response', resolve)
       .on('error', (error: NodeJS.ErrnoException) => {
-        reject(new NotRunning(`no Armature answers at ${found.admin} (${error.code ?? error.message})`));
-      })
-      .end(bytes);
+        if (reached) reject(cutOff(found, error));
+        else reject(new NotRunning(`no Armature answers at ${found.admin} (${error.code ?? error.message})`));
+      });
+    request.end(bytes);
   });
   const status = answer.statusCode ?? 0;
   if (status >= 200 && status < 300) return answer;
@@ -180,9 +186,10 @@ async function ask(found: Found, path: string, { method = 'GET', body }: CallIni
 /** An address with a name that is empty, `.` or `..` in it would be another one. */
 function checkNames(path: string): void {
   const [names = ''] = path.split('?');
+  if (names === '/') return;
   const odd = names
-    .slice(1)
     .split('/')
+    .slice(1)
     .find((name) => ['', '.', '..'].includes(name));
   if (odd === '') throw askedWrongly('a name is empty');
   if (odd !== undefined) throw askedWrongly(`'${odd}' is no name`);

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CommonOptions } from '../../src/cli/command.ts';
-import { findRunning } from '../../src/cli/running.ts';
+import { BrokeOff, findRunning } from '../../src/cli/running.ts';
 
 let data: string;
 let server: Server;
@@ -108,6 +108,13 @@ describe('what cannot be reached is told', () => {
       exitCode: 1,
       message: `no Armature answers at ${address} (ECONNREFUSED)`,
     });
+  });
+
+  it('where it goes away once it was asked: whether it did that is not known', async () => {
+    answer = (response) => response.socket!.destroy();
+    const asked = (await findRunning(common({ admin }))).call('/api/v1/keys', { method: 'POST', body: {} });
+    await expect(asked).rejects.toThrow(BrokeOff);
+    await expect(asked).rejects.toMatchObject({ exitCode: 1, message: expect.stringContaining('broke off') });
   });
 
   it('where --admin is no address', async () => {
