@@ -173,7 +173,7 @@ async function ask(found: Found, path: string, { method = 'GET', body }: CallIni
       .on('socket', (socket) => socket.once(connected, () => (reached = true)))
       .on('response', resolve)
       .on('error', (error: NodeJS.ErrnoException) => {
-        if (reached) reject(cutOff(found, error));
+        if (reached || request.reusedSocket) reject(cutOff(found, error));
         else reject(new NotRunning(`no Armature answers at ${found.admin} (${error.code ?? error.message})`));
       });
     request.end(bytes);
