@@ -4,11 +4,20 @@ import { pause, systemTimers } from '../kernel/timers.ts';
 import { parseDuration } from '../kernel/units.ts';
 import { GoldenFault, readGolden } from '../releases/parity/golden.ts';
 import { allOf } from './all-of.ts';
-import { type ActionGroup, askedWrongly, defineAction, wholeNumber } from './command.ts';
+import {
+  type ActionGroup,
+  askedWrongly,
+  type CommonOptions,
+  defineAction,
+  failed,
+  wholeNumber,
+} from './command.ts';
 import { type Output, table } from './output.ts';
-import { findRunning, type Running } from './running.ts';
+import { BrokeOff, findRunning, NotRunning, type Running } from './running.ts';
 
 const LOOK_MS = 500;
+/** So often in a row control may be away, as while it is started again. */
+const AWAY_MAX = 60;
 /** As much as the API takes in one request. */
 const GOLDEN_BYTES_MAX = 4 * 1024 * 1024;
 const AGE_MS_MIN = 1000;
@@ -52,7 +61,7 @@ const run = defineAction({
       ...(age !== undefined && { ageMs: age }),
     };
     let found: CertificateView = await running.call('/api/v1/parity', { method: 'POST', body });
-    if (!detach) found = await ended(running, found, output);
+    if (!detach) found = await ended(common, found, output);
     if (common.json) output.json(found);
     else if (detach) output.print(`${found.id} runs: armature parity show ${found.id}`);
     else shown(found, output);
@@ -134,15 +143,30 @@ function one(running: Running, id: string): Promise<CertificateView> {
   return running.call(`/api/v1/parity/${encodeURIComponent(id)}`);
 }
 
-async function ended(running: Running, begun: CertificateView, output: Output): Promise<CertificateView> {
+async function ended(
+  common: CommonOptions,
+  begun: CertificateView,
+  output: Output,
+): Promise<CertificateView> {
+  let found = begun;
   let told = '';
-  for (let found = begun; ; found = await one(running, begun.id)) {
-    if (found.state === 'ended') return found;
+  let away = 0;
+  while (found.state !== 'ended') {
     const note = noteOf(found);
     if (note !== told) output.note(note);
     told = note;
     await pause(systemTimers, LOOK_MS);
+    try {
+      // Found anew: one that was started again has another token.
+      found = await one(await findRunning(common), begun.id);
+      away = 0;
+    } catch (error) {
+      if (!(error instanceof NotRunning || error instanceof BrokeOff)) throw error;
+      if (++away > AWAY_MAX)
+        throw failed(`${error.message}; what came of it: armature parity show ${begun.id}`);
+    }
   }
+  return found;
 }
 
 function noteOf({ figures, golden, reference }: CertificateView): string {

@@ -124,14 +124,16 @@ test('a comparison in the middle of which control dies is told as interrupted, a
     routes: { chat: { targets: [{ backend: 'a' }], deadline: '30s' } },
   };
   await using armature = await started(config, 50);
-  const begun = await armature.run('parity', 'run', 'a', 'b', '--golden', GOLDEN, '--detach', '--json');
-  const { id } = JSON.parse(begun.stdout);
+  const waiting = armature.run('parity', 'run', 'a', 'b', '--golden', GOLDEN, '--json');
   await eventually('prompts at the slow engine', () => slow.posts.length > 0);
   armature.kill('control');
   const told = () => armature.events('parity-undecided').catch(() => []); // while control is away
   await eventually('the word on it', async () => (await told()).length === 1, 15_000);
-  const shown = JSON.parse((await armature.run('parity', 'show', id, '--json')).stdout);
+  const { exitCode, stdout } = await waiting; // it waits for a control that comes back
+  expect(exitCode).toBe(1);
+  const shown = JSON.parse(stdout);
   expect(shown).toMatchObject({ state: 'ended', verdict: 'undecided', reason: 'run-interrupted' });
+  expect(JSON.parse((await armature.run('parity', 'show', shown.id, '--json')).stdout)).toEqual(shown);
   expect(await armature.metric('armature_requests_total')).toBe(0);
 });
 
