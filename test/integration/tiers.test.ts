@@ -1,4 +1,5 @@
 import { expect, it, vi } from 'vitest';
+import type { Status } from '../../src/api/contracts.ts';
 import type { Why } from '../../src/events/why.ts';
 import { backendOf, chatBody, startArmature } from '../upstream/armature.ts';
 import { startEngine } from '../upstream/engine.ts';
@@ -72,6 +73,12 @@ it('a conversation moves between tiers with its length, what it asks for and wha
   expect(await turn(1, 'mid')).toBe('big');
   await mid.listen();
   await vi.waitFor(async () => expect(await ofMiddle('endpoint-well')).toBe(1), { timeout: 10_000 });
+  // Each worker has heard of it a moment later; the state of an endpoint is the worst that one of them has.
+  const states = async () => {
+    const { backends } = JSON.parse((await armature.admin('/api/v1/status')).content.toString()) as Status;
+    return backends.flatMap(({ endpoints }) => endpoints.map(({ state }) => state));
+  };
+  await vi.waitFor(async () => expect(await states()).toEqual(['well', 'well', 'well']), { timeout: 10_000 });
   expect(await turn(1, 'mid')).toBe('middle');
 
   await vi.waitFor(async () => expect((await armature.events('session-moved')).length).toBe(5));

@@ -54,7 +54,7 @@ describe('readForm', () => {
     );
     const name = fc
       .string({ unit: 'grapheme', minLength: 1, maxLength: 30 })
-      .filter((text) => !/["\\\p{Cc}/;%]/u.test(text) && text === text.trim());
+      .filter((text) => !/["\\\p{Cc}/;%]|^\.{1,2}$/u.test(text) && text === text.trim());
     await fc.assert(
       fc.asyncProperty(
         content,
@@ -74,6 +74,14 @@ describe('readForm', () => {
       { numRuns: 200 },
     );
   });
+
+  it.each(['.', '..', 'a/..', ''])(
+    'calls a file by a name of its own where %j leads to none',
+    async (given) => {
+      const got = await read(form(part('purpose', 'batch'), part('file', 'x', given)));
+      expect(got).toMatchObject({ file: { filename: 'file', bytes: 1 } });
+    },
+  );
 
   it.each([
     ['no boundary', form(part('file', 'x', 'a')), 'multipart/form-data', /Boundary/],
