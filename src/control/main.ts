@@ -22,9 +22,12 @@ import { Control } from './control.ts';
 import { TenantKeys } from './keys/index.ts';
 import { beginPlanes, closePlanes, openPlanes, type Planes } from './planes.ts';
 import { httpProbe } from './probing/http-probe.ts';
+import { workersBehind } from './releases/capacity.ts';
 import { httpPages } from './scraping/http-page.ts';
 import { surfaceOf } from './surface.ts';
 
+/** How long a change of keys waits until workers go by it: one that hangs holds nobody up. */
+const KEY_MS = 2_000;
 const timing = { clock: systemClock, timers: systemTimers, random: systemRandom };
 
 /** The control process: `control --data DIR -c FILE`. Leaves with EXIT_FATAL where it cannot begin, having said why. */
@@ -132,7 +135,11 @@ async function standUp(place: Place, log: Logger, onOrphaned: () => void) {
     keys: ledger.store.keys,
     event: (draft) => ledger.event(draft),
     tenants: () => control.effective.settings.tenants,
-    onChange: ({ id }) => control.renewSnapshot([id]),
+    onChange: async ({ id }) => {
+      await control.renewSnapshot([id]);
+      // Whoever is told of a new key uses it at once, and one that is revoked is worth nothing from then on.
+      await workersBehind(control.snapshots.current.number, control, timing.timers, KEY_MS);
+    },
     ...timing,
   });
   // Workers first: they wait for their settings.

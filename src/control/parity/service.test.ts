@@ -25,6 +25,8 @@ interface Engine {
   /** Cannot tell anything of itself now. */
   mute: boolean;
   asked: number;
+  /** Happens as the ninth prompt comes, before it is answered. */
+  inTheMiddle: (() => void) | undefined;
 }
 
 const DAY_MS = 86_400_000;
@@ -113,7 +115,7 @@ async function engine(): Promise<Engine> {
       if (request.method === 'GET' && made.mute) return response.writeHead(503).end();
       if (request.url === '/version') return answer({ version: made.version });
       if (request.method === 'GET') return response.writeHead(404).end();
-      made.asked++;
+      if (++made.asked === 9) made.inTheMiddle?.();
       const { content } = JSON.parse(Buffer.concat(chunks).toString()).messages[0];
       const told = made.fingerprint === undefined ? {} : { system_fingerprint: made.fingerprint };
       return answer({ ...told, choices: [{ message: { content: made.flips ? 'no' : content } }] });
@@ -201,28 +203,31 @@ test('a certificate ends with its age, with other settings of its backend, and w
 });
 
 test('what changes in the middle of a comparison is not certified', async () => {
+  engines.b.inTheMiddle = () => {
+    engines.b.version = '2.0';
+  };
   const { id } = await service.start(askedOf('b'), 'operator');
-  await vi.waitFor(() => expect(engines.b.asked).toBeGreaterThan(8));
-  engines.b.version = '2.0';
   await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), PATIENT);
   expect(service.certificates.get(id)).toMatchObject({ verdict: 'undecided', reason: 'changed-meanwhile' });
 });
 
 test('settings that change in the middle of a comparison count, though the endpoint told nothing of itself at its beginning', async () => {
   engines.b.mute = true;
+  engines.b.inTheMiddle = () => {
+    settings.backends['b']!.hardware = 'mi325x';
+  };
   const { id } = await service.start(askedOf('b'), 'operator');
-  await vi.waitFor(() => expect(engines.b.asked).toBeGreaterThan(8));
-  settings.backends['b']!.hardware = 'mi325x';
   await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), PATIENT);
   expect(service.certificates.get(id)).toMatchObject({ verdict: 'undecided', reason: 'changed-meanwhile' });
 });
 
 test('a comparison with a backend that is taken away ends', async () => {
+  engines.b.inTheMiddle = () => {
+    const { b: _taken, ...rest } = settings.backends;
+    settings = { ...settings, backends: rest };
+    service.settled();
+  };
   const { id } = await service.start(askedOf('b'), 'operator');
-  await vi.waitFor(() => expect(engines.b.asked).toBeGreaterThan(8));
-  const { b: _taken, ...rest } = settings.backends;
-  settings = { ...settings, backends: rest };
-  service.settled();
   await vi.waitFor(() => expect(service.certificates.get(id)?.state).toBe('ended'), PATIENT);
   expect(service.certificates.get(id)?.verdict).toBe('undecided');
 });

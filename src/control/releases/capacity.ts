@@ -37,16 +37,17 @@ export async function readied(
 }
 
 /**
- * Waits until every connected worker decides on a snapshot of this number or a later one. Gives the workers that do not when
- * it has waited long enough; one that connects later is sent the newest anyway.
+ * Waits until every connected worker decides on a snapshot of this number or a later one. Gives the workers that do not after
+ * `withinMs` milliseconds and one look; one that connects later is sent the newest anyway.
  */
 export async function workersBehind(
   number: number,
-  control: ReleaseControl,
+  control: Pick<ReleaseControl, 'gateways'>,
   timers: Timers,
+  withinMs = WORKERS_MS,
 ): Promise<number[]> {
   let late = false;
-  const limit = timers.set(WORKERS_MS, () => {
+  const limit = timers.set(withinMs, () => {
     late = true;
   });
   try {
@@ -60,7 +61,7 @@ export async function workersBehind(
   }
 }
 
-async function behindNow(number: number, { gateways }: ReleaseControl): Promise<number[]> {
+async function behindNow(number: number, { gateways }: Pick<ReleaseControl, 'gateways'>): Promise<number[]> {
   const said = await workerStates(gateways);
   return said.flatMap(({ peer, state }) => (state && state.snapshot >= number ? [] : [peer.worker]));
 }
