@@ -22,9 +22,9 @@ import { Control } from './control.ts';
 import { TenantKeys } from './keys/index.ts';
 import { beginPlanes, closePlanes, openPlanes, type Planes } from './planes.ts';
 import { httpProbe } from './probing/http-probe.ts';
-import { workersBehind } from './releases/capacity.ts';
 import { httpPages } from './scraping/http-page.ts';
 import { surfaceOf } from './surface.ts';
+import { workersBehind } from './worker-states.ts';
 
 /** How long a change of keys waits until workers go by it: one that hangs holds nobody up. */
 const KEY_MS = 2_000;
@@ -138,7 +138,7 @@ async function standUp(place: Place, log: Logger, onOrphaned: () => void) {
     onChange: async ({ id }) => {
       await control.renewSnapshot([id]);
       // Whoever is told of a new key uses it at once, and one that is revoked is worth nothing from then on.
-      await workersBehind(control.snapshots.current.number, control, timing.timers, KEY_MS);
+      await workersBehind(control.snapshots.current.number, control.gateways, timing.timers, KEY_MS);
     },
     ...timing,
   });

@@ -1,8 +1,11 @@
+import { pause, type Timers } from '../kernel/timers.ts';
 import type { WorkerState } from '../links/messages.ts';
 import type { GatewayPeer, Gateways } from './gateways.ts';
 
 /** How long a worker may take to tell its state. */
 const STATE_MS = 1000;
+/** How often it is looked whether a worker has taken a snapshot. */
+const LOOK_MS = 100;
 
 type Asked = Pick<Gateways, 'peers' | 'ask'>;
 
@@ -49,4 +52,32 @@ export async function hearWorkers(gateways: Asked, workers: number): Promise<Hea
     away,
     silent: said.flatMap(({ peer, state }) => (state ? [] : [peer.worker])),
   };
+}
+
+/**
+ * Waits until every connected worker decides on a snapshot of this number or a later one. Gives the workers that do not after
+ * `withinMs` milliseconds and one look; one that connects later is sent the newest anyway.
+ */
+export async function workersBehind(
+  number: number,
+  gateways: Asked,
+  timers: Timers,
+  withinMs: number,
+): Promise<number[]> {
+  let late = false;
+  const limit = timers.set(withinMs, () => {
+    late = true;
+  });
+  try {
+    for (;;) {
+      const said = await workerStates(gateways);
+      const behind = said.flatMap(({ peer, state }) =>
+        state && state.snapshot >= number ? [] : [peer.worker],
+      );
+      if (behind.length === 0 || late) return behind;
+      await pause(timers, LOOK_MS);
+    }
+  } finally {
+    timers.clear(limit);
+  }
 }

@@ -1,12 +1,9 @@
 import { pause, type Timers } from '../../kernel/timers.ts';
 import { keyOf } from '../probing/prober.ts';
-import { workerStates } from '../worker-states.ts';
 import type { ReleaseControl } from './contracts.ts';
 
-/** How often it is looked whether a host has come, or a worker has taken a snapshot. */
+/** How often it is looked whether a host has come. */
 const LOOK_MS = 100;
-/** How long workers may take to report a snapshot before a step is told as one that they are behind with. */
-const WORKERS_MS = 10_000;
 
 /** Backends without an endpoint that could answer now: none is known, or probes say that each is unwell. */
 export function lacking(backends: readonly string[], control: ReleaseControl): string[] {
@@ -34,34 +31,4 @@ export async function readied(
     left = lacking(backends, control);
   }
   return left;
-}
-
-/**
- * Waits until every connected worker decides on a snapshot of this number or a later one. Gives the workers that do not after
- * `withinMs` milliseconds and one look; one that connects later is sent the newest anyway.
- */
-export async function workersBehind(
-  number: number,
-  control: Pick<ReleaseControl, 'gateways'>,
-  timers: Timers,
-  withinMs = WORKERS_MS,
-): Promise<number[]> {
-  let late = false;
-  const limit = timers.set(withinMs, () => {
-    late = true;
-  });
-  try {
-    for (;;) {
-      const behind = await behindNow(number, control);
-      if (behind.length === 0 || late) return behind;
-      await pause(timers, LOOK_MS);
-    }
-  } finally {
-    timers.clear(limit);
-  }
-}
-
-async function behindNow(number: number, { gateways }: Pick<ReleaseControl, 'gateways'>): Promise<number[]> {
-  const said = await workerStates(gateways);
-  return said.flatMap(({ peer, state }) => (state && state.snapshot >= number ? [] : [peer.worker]));
 }

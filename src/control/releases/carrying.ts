@@ -3,12 +3,15 @@ import type { Target } from '../../config/redirect.ts';
 import { sameTargets } from '../../config/targets.ts';
 import type { Timers } from '../../kernel/timers.ts';
 import type { Action } from '../../releases/contracts.ts';
-import { lacking, readied, workersBehind } from './capacity.ts';
+import { workersBehind } from '../worker-states.ts';
+import { lacking, readied } from './capacity.ts';
 import type { Intent, ReleaseControl, ReleaseDocument } from './contracts.ts';
 import { dividedTargets } from './slices.ts';
 
 /** How long an idle or starting host is waited for before a step is put off. */
 const CAPACITY_MS = 60_000;
+/** How long workers may take to report a snapshot before a step is told as one that they are behind with. */
+const WORKERS_MS = 10_000;
 
 /** What is in force of a release: what the next snapshot divides its sessions by. */
 export interface InForce {
@@ -168,6 +171,6 @@ async function seen(
   timers: Timers,
 ): Promise<Omit<Extract<Carried, { done: true }>, 'done'>> {
   const { number, event } = control.snapshots.current;
-  const behind = await workersBehind(number, control, timers);
+  const behind = await workersBehind(number, control.gateways, timers, WORKERS_MS);
   return { figures: { snapshot: number, ...(behind.length > 0 && { behind }) }, causes: [event] };
 }
