@@ -15,10 +15,7 @@ export function manifestIn(file: string): unknown {
   const yaml = parseYaml(file, read.text, undefined);
   const sources = new Sources(file, yaml.places);
   sources.addLines(file, yaml.lines);
-  const written = yaml.faults.map(({ fault, span }) => {
-    const excerpt = sources.excerpt(span);
-    return excerpt ? { ...fault, excerpt } : fault;
-  });
+  const written = yaml.faults.map(({ fault, span }) => sources.withExcerpt(fault, span));
   const faults = yaml.broken ? written : [...written, ...readManifest(yaml.data, sources).faults];
   if (faults.length > 0) throw askedWrongly(formatFaults(faults, 'the manifest'));
   return yaml.data;

@@ -52,10 +52,7 @@ export function readChange(
   const parsed = parseYaml(BODY, body, undefined);
   const sources = files.sources.withPlaces(parsed.places);
   sources.addLines(BODY, parsed.lines);
-  const faults = parsed.faults.map(({ fault, span }) => {
-    const excerpt = sources.excerpt(span);
-    return excerpt ? { ...fault, excerpt } : fault;
-  });
+  const faults = parsed.faults.map(({ fault, span }) => sources.withExcerpt(fault, span));
   if (parsed.broken) return { ok: false, faults };
   if (!isMap(parsed.data) || Object.keys(parsed.data).length === 0) {
     const message = 'expected a part of a configuration, such as {"routes": {"chat": {"deadline": "3s"}}}';

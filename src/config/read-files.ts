@@ -82,10 +82,7 @@ class Merge {
     files.push({ file, text: got.text, sha256: got.sha256 });
     const { data, places, lines, faults: found, broken } = parseYaml(file, got.text, this.#io);
     sources.addLines(file, lines);
-    for (const { fault, span } of found) {
-      const excerpt = sources.excerpt(span);
-      faults.push(excerpt ? { ...fault, excerpt } : fault);
-    }
+    for (const { fault, span } of found) faults.push(sources.withExcerpt(fault, span));
     if (broken) {
       this.result.incomplete = true;
       return undefined;
@@ -151,16 +148,8 @@ class Merge {
 
   #fault(code: FaultCode, span: Span, path: Path, message: string): void {
     const { file, line, column } = span;
-    const excerpt = this.result.sources.excerpt(span);
-    this.result.faults.push({
-      code,
-      file,
-      line,
-      column,
-      path: formatPath(path),
-      message,
-      ...(excerpt && { excerpt }),
-    });
+    const fault = { code, file, line, column, path: formatPath(path), message };
+    this.result.faults.push(this.result.sources.withExcerpt(fault, span));
     // Keys that are set twice are all there; of everything else something is missing.
     if (code !== 'duplicate-key') this.result.incomplete = true;
   }

@@ -59,12 +59,16 @@ export class Sources {
     if (expected !== undefined) fault.expected = expected;
     if (found !== undefined) fault.found = found;
     if (hint !== undefined) fault.hint = hint;
-    const excerpt = this.excerpt({ file, line, column, length });
-    if (excerpt) fault.excerpt = excerpt;
-    return fault;
+    return this.withExcerpt(fault, { file, line, column, length });
   }
 
-  excerpt({ file, line, column, length }: Span): Excerpt | undefined {
+  /** A fault with the line that it stands in, where that is known. */
+  withExcerpt(fault: Fault, span: Span): Fault {
+    const excerpt = this.#excerpt(span);
+    return excerpt ? { ...fault, excerpt } : fault;
+  }
+
+  #excerpt({ file, line, column, length }: Span): Excerpt | undefined {
     const text = this.#lines.get(file)?.[line - 1];
     if (text === undefined || text.trim() === '') return undefined;
     const indent = text.length - text.trimStart().length;
