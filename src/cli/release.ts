@@ -3,7 +3,7 @@ import { allOf } from './all-of.ts';
 import { type ActionGroup, askedWrongly, type CommonOptions, defineAction, failed } from './command.ts';
 import type { Output } from './output.ts';
 import { releaseText } from './release-text.ts';
-import { findRunning, Refusal } from './running.ts';
+import { findRunning, post, Refusal } from './running.ts';
 
 const ROUTE = { name: 'ROUTE', summary: 'The name of a route, or the id of a release.' };
 
@@ -113,11 +113,6 @@ async function give(
       ? release?.state === 'promoted'
       : release?.state !== 'running' && release?.left === undefined;
   return done || isSo ? 0 : 1;
-}
-
-async function post<Answer>(common: CommonOptions, path: string, body?: unknown): Promise<Answer> {
-  const running = await findRunning(common);
-  return running.call<Answer>(path, { method: 'POST', ...(body !== undefined && { body }) });
 }
 
 /** What no release can begin with was asked wrongly, whoever found it out. */

@@ -2,7 +2,7 @@ import type { RetirementPlanView, RetirementView } from '../api/contracts.ts';
 import { allOf } from './all-of.ts';
 import { askedWrongly, type CommonOptions, defineCommand } from './command.ts';
 import { type Output, table } from './output.ts';
-import { findRunning } from './running.ts';
+import { findRunning, post } from './running.ts';
 
 const ACTIONS = ['undo', 'finish', 'show', 'ls'];
 
@@ -30,7 +30,7 @@ export const command = defineCommand({
     if (id !== undefined) throw askedWrongly(`'${id}' is one name too many`);
     const asked = { name, ...(window !== undefined && { window }) };
     if (!yes) {
-      const plan = await post<RetirementPlanView>(common, 'retirements/plan', asked);
+      const plan = await post<RetirementPlanView>(common, '/api/v1/retirements/plan', asked);
       if (common.json) output.json(plan);
       else {
         output.print(planText(plan));
@@ -42,7 +42,7 @@ export const command = defineCommand({
       }
       return;
     }
-    const begun = await post<RetirementView>(common, 'retirements', {
+    const begun = await post<RetirementView>(common, '/api/v1/retirements', {
       ...asked,
       ...(watch !== undefined && { watch }),
     });
@@ -69,16 +69,11 @@ async function act(action: string, id: string | undefined, common: CommonOptions
     return;
   }
   if (id === undefined) throw askedWrongly(`say which: armature retire ${action} ID`);
-  const path = `retirements/${encodeURIComponent(id)}`;
+  const path = `/api/v1/retirements/${encodeURIComponent(id)}`;
   if (action === 'show') {
     const running = await findRunning(common);
-    show(await running.call<RetirementView>(`/api/v1/${path}`), common, output);
+    show(await running.call<RetirementView>(path), common, output);
   } else show(await post<RetirementView>(common, `${path}/${action}`), common, output);
-}
-
-async function post<Answer>(common: CommonOptions, path: string, body?: unknown): Promise<Answer> {
-  const running = await findRunning(common);
-  return running.call<Answer>(`/api/v1/${path}`, { method: 'POST', ...(body !== undefined && { body }) });
 }
 
 function show(retirement: RetirementView, common: CommonOptions, output: Output): void {

@@ -31,6 +31,10 @@ export class BrokeOff extends CommandError {
   }
 }
 
+/** It may be back soon, as one that is started again. */
+export const isAway = (error: unknown): error is NotRunning | BrokeOff =>
+  error instanceof NotRunning || error instanceof BrokeOff;
+
 /** It answered, and said no. */
 export class Refusal extends CommandError {
   readonly status: number;
@@ -72,6 +76,12 @@ export async function findRunning(common: CommonOptions): Promise<Running> {
     call: (path, init) => call(found, path, init),
     lines: (path, init) => lines(found, path, init),
   };
+}
+
+/** Asks a running Armature to do something. */
+export async function post<Answer>(common: CommonOptions, path: string, body?: unknown): Promise<Answer> {
+  const running = await findRunning(common);
+  return running.call<Answer>(path, { method: 'POST', ...(body !== undefined && { body }) });
 }
 
 async function find(common: CommonOptions): Promise<Found> {
