@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { ADDITION_KEY, ADDITION_KEY_SAYS } from '../releases/registry/reference.ts';
 import { pageQuery } from './schemas.ts';
 
 /** What the management API takes and gives of the registry and of decisions about stacks. */
@@ -105,7 +106,7 @@ export const versionRequest = z
     allowPickle: z.boolean().default(false).describe('Said aloud, and recorded: pickles may be in it.'),
     once: z
       .string()
-      .regex(/^[!-~]{1,200}$/, 'expected 200 letters, digits and signs at most, without spaces')
+      .regex(ADDITION_KEY, ADDITION_KEY_SAYS)
       .optional()
       .describe(
         'A key for it to be sealed once: asked again for the same by the same key, the version that it made is given.',

@@ -4,12 +4,13 @@ import { idMaker } from '../kernel/ids.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { pause, systemTimers } from '../kernel/timers.ts';
 import { formatSize } from '../kernel/units.ts';
+import { ADDITION_KEY, ADDITION_KEY_SAYS } from '../releases/registry/reference.ts';
 import { askedWrongly, type CommonOptions, defineAction, failed } from './command.ts';
 import type { Output } from './output.ts';
 import { manifestIn } from './registry-manifest.ts';
 import { stepsShown } from './registry-steps.ts';
 import { contentOf, filesIn } from './registry-upload.ts';
-import { BrokeOff, findRunning, NotRunning } from './running.ts';
+import { findRunning, isAway } from './running.ts';
 
 /** What is waited before it is asked again whether a version was sealed: a control that died is started anew meanwhile. */
 const AGAIN_MS = [500, 1000, 2000, 4000, 8000];
@@ -30,8 +31,8 @@ export const add = defineAction({
       value: 'KEY',
       summary: 'What this addition is known by: said again with the same KEY, it is not added again.',
       parse: (text: string) => {
-        if (/^[!-~]{1,200}$/.test(text)) return text;
-        throw askedWrongly('--once: expected 200 letters, digits and signs at most, without spaces');
+        if (ADDITION_KEY.test(text)) return text;
+        throw askedWrongly(`--once: ${ADDITION_KEY_SAYS}`);
       },
     },
     allowPickle: { summary: 'Takes pickles as well, and records that you said so.' },
@@ -73,7 +74,7 @@ async function sealed(
       // Found anew: one that was started again has another token.
       return await (await findRunning(common)).call(path, { method: 'POST', body });
     } catch (error) {
-      if (!(error instanceof BrokeOff || error instanceof NotRunning)) throw error;
+      if (!isAway(error)) throw error;
       const waitMs = AGAIN_MS[tries];
       if (waitMs === undefined)
         throw failed(

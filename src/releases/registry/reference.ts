@@ -7,6 +7,9 @@ export type Reference = { model: string; number: number } | { model: string; ali
 /** Names of models: they stand in addresses and in file names. */
 export const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 export const ALIAS_NAME = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
+/** What an addition is known by, for it to be made once. */
+export const ADDITION_KEY = /^[!-~]{1,200}$/;
+export const ADDITION_KEY_SAYS = 'expected 200 letters, digits and signs at most, without spaces';
 export const REFERENCE =
   /^([A-Za-z0-9][A-Za-z0-9._-]{0,99})@(?:([1-9]\d{0,8})|([A-Za-z][A-Za-z0-9._-]{0,63}))$/;
 
