@@ -53,6 +53,9 @@ export class ApiFault extends Error {
   }
 }
 
+/** The largest body of a request, in bytes: a change of the configuration, a manifest, a golden set, a piece of content. */
+export const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
+
 /** What was asked cannot be read: every fault with its place, in one line. */
 export function unreadable(error: z.ZodError): ApiFault {
   const faults = faultsIn(error);

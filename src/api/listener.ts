@@ -10,6 +10,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { type AccessSettings, callerOf, type Knock, type Refusal, refusalOf } from './access.ts';
+import { REQUEST_BYTES_MAX } from './contracts.ts';
 import type { Bindings } from './route-parts.ts';
 
 export interface AdminListenerOptions {
@@ -32,8 +33,6 @@ export interface AdminListener {
 }
 
 const CONNECTIONS_MAX = 1000;
-/** The largest body, in bytes: a change of the configuration. */
-const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
@@ -97,8 +96,8 @@ function bodyRefusal(headers: IncomingHttpHeaders): Refusal | undefined {
   if (headers['transfer-encoding'] !== undefined) {
     return { status: 400, code: 'invalid_request', message: 'A body must say its length in its head.' };
   }
-  if (Number(headers['content-length'] ?? 0) > BODY_BYTES_MAX) {
-    return { status: 413, code: 'body_too_large', message: `A body has ${BODY_BYTES_MAX} bytes at most.` };
+  if (Number(headers['content-length'] ?? 0) > REQUEST_BYTES_MAX) {
+    return { status: 413, code: 'body_too_large', message: `A body has ${REQUEST_BYTES_MAX} bytes at most.` };
   }
   return undefined;
 }

@@ -1,4 +1,4 @@
-import type { CertificateView, ParityMatrix } from '../api/contracts.ts';
+import { type CertificateView, type ParityMatrix, REQUEST_BYTES_MAX } from '../api/contracts.ts';
 import { readText, systemIo } from '../config/files.ts';
 import { pause, systemTimers } from '../kernel/timers.ts';
 import { parseDuration } from '../kernel/units.ts';
@@ -13,13 +13,11 @@ import {
   wholeNumber,
 } from './command.ts';
 import { type Output, table } from './output.ts';
-import { BrokeOff, findRunning, NotRunning, type Running } from './running.ts';
+import { findRunning, isAway, type Running } from './running.ts';
 
 const LOOK_MS = 500;
 /** So often in a row control may be away, as while it is started again. */
 const AWAY_MAX = 60;
-/** As much as the API takes in one request. */
-const GOLDEN_BYTES_MAX = 4 * 1024 * 1024;
 const AGE_MS_MIN = 1000;
 const ID = { name: 'ID', summary: 'par_..., as `parity run` and `parity ls` tell it.' };
 
@@ -161,7 +159,7 @@ async function ended(
       found = await one(await findRunning(common), begun.id);
       away = 0;
     } catch (error) {
-      if (!(error instanceof NotRunning || error instanceof BrokeOff)) throw error;
+      if (!isAway(error)) throw error;
       if (++away > AWAY_MAX)
         throw failed(`${error.message}; what came of it: armature parity show ${begun.id}`);
     }
@@ -240,7 +238,7 @@ function leftOutRow({ screened }: CertificateView['figures']): [string, string][
 
 /** Looked at here already, so that a set that cannot be used is not taken for a verdict. */
 function goldenIn(file: string): string {
-  const read = readText(systemIo, file, GOLDEN_BYTES_MAX);
+  const read = readText(systemIo, file, REQUEST_BYTES_MAX);
   if ('cause' in read) throw askedWrongly(`the golden set ${file} ${read.cause}`);
   try {
     readGolden(read.text);

@@ -1,3 +1,4 @@
+import { REQUEST_BYTES_MAX } from '../api/contracts.ts';
 import { formatFaults } from '../config/faults.ts';
 import { readText, systemIo } from '../config/files.ts';
 import { Sources } from '../config/sources.ts';
@@ -5,12 +6,9 @@ import { parseYaml } from '../config/yaml-file.ts';
 import { readManifest } from '../releases/registry/manifest-faults.ts';
 import { askedWrongly } from './command.ts';
 
-/** As much as the API takes in one request. */
-const MANIFEST_BYTES_MAX = 4 * 1024 * 1024;
-
 /** What a manifest's file says, as it was written. Throws with every fault, and the line of each, where it cannot be one. */
 export function manifestIn(file: string): unknown {
-  const read = readText(systemIo, file, MANIFEST_BYTES_MAX);
+  const read = readText(systemIo, file, REQUEST_BYTES_MAX);
   if ('cause' in read) throw askedWrongly(`the manifest ${file} ${read.cause}`);
   const yaml = parseYaml(file, read.text, undefined);
   const sources = new Sources(file, yaml.places);

@@ -2,13 +2,10 @@ import { createHash } from 'node:crypto';
 import { createReadStream, readdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
-import type { ContentView } from '../api/contracts.ts';
+import { type ContentView, REQUEST_BYTES_MAX } from '../api/contracts.ts';
 import { askedWrongly } from './command.ts';
 import { followSteps, type ShowStep } from './registry-steps.ts';
 import type { Running } from './running.ts';
-
-/** What the API takes at once. */
-const PIECE_BYTES = 4 * 1024 * 1024;
 
 export interface LocalFile {
   /** As the version has it. */
@@ -65,7 +62,7 @@ export async function contentOf(
   const file = await open(place);
   try {
     while (!state.kept && state.bytes < total) {
-      const piece = Buffer.alloc(Math.min(PIECE_BYTES, total - state.bytes));
+      const piece = Buffer.alloc(Math.min(REQUEST_BYTES_MAX, total - state.bytes));
       const { bytesRead } = await file.read(piece, 0, piece.length, state.bytes);
       if (bytesRead === 0) throw askedWrongly(`${place} became shorter while it was read`);
       const body = piece.subarray(0, bytesRead);
